@@ -1,0 +1,60 @@
+"""A local AWS with the app on it, as a context manager: `with LocalStack(directory) as stack: ...`."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from demo.local.cdk import Cdk
+from demo.local.ministack import MiniStack, free_port
+from demo.local.outputs import flatten
+from demo.local.running import Running
+from demo.progress import Steps
+
+
+class LocalStack:
+    """Starts MiniStack and deploys the app on entry, ends it on exit. Everything it writes lies in `directory`."""
+
+    def __init__(
+        self, directory: Path, port: int | None = None, on_start: Callable[[MiniStack], None] = lambda _: None
+    ) -> None:
+        self.directory = directory
+        self.ministack = MiniStack(directory, port or free_port())
+        self._on_start = on_start
+        self._steps = Steps()
+
+    def __enter__(self) -> Running:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> Running:
+        """Raises LocalStackError if any part fails; nothing is left running then."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            with self._steps:
+                return self._bring_up()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        self.ministack.stop()
+
+    def _bring_up(self) -> Running:
+        cdk = Cdk(self.directory, self.ministack.endpoint)
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            synthesised = beside.submit(self._synth, cdk)  # needs no AWS, so it runs beside the start and bootstrap
+            with self._steps.step(f"MiniStack on port {self.ministack.port}"):
+                self.ministack.start(self._on_start)
+            with self._steps.step("cdk bootstrap"):
+                cdk.bootstrap()
+            synthesised.result()
+        with self._steps.step("cdk deploy") as tell:
+            outputs = flatten(cdk.deploy(tell))
+        return Running(self.ministack.endpoint, outputs, self.ministack.tmp)
+
+    def _synth(self, cdk: Cdk) -> None:
+        with self._steps.step("cdk synth"):
+            cdk.synth()

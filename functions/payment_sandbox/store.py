@@ -1,0 +1,128 @@
+"""The ledger table: one table, keys `pk` and `sk` (both S), no index; every read is strongly consistent.
+
+    pk                       sk            attributes
+    payment_intent           pi_...        body (S, JSON), revision (N)
+    charge                   ch_...        body (S, JSON): the ledger, never changed
+    charge_of#<intent id>    ch_...        the same entry again, so that one intent's charges are one small query
+    idempotency_key          <key>         see keys.py; `expiration` (N, epoch s) is the table's TTL attribute
+    misbehaved#<order id>    -             which fault the order has met (S)
+
+Ids sort by time and objects are partitioned by kind, so a list, newest first, is a query of the table itself and a
+witness is never behind. The price is one partition per kind and its 1,000 write units a second: enough to try things.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from functions.payment_sandbox.errors import ApiError, Contended
+from functions.payment_sandbox.objects import JsonObject
+from shared.aws import client
+
+INTENTS = "payment_intent"
+CHARGES = "charge"
+
+
+def charges_of(intent_id: str) -> str:
+    """The partition of one intent's charges."""
+    return f"charge_of#{intent_id}"
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write of a transaction, and the answer if its condition does not hold."""
+
+    request: dict[str, Any]
+    refusal: Callable[[], ApiError] = Contended
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An intent as it was read."""
+
+    intent: JsonObject
+    revision: int
+
+
+def dynamodb() -> Any:
+    """The DynamoDB client."""
+    return client("dynamodb")
+
+
+def table() -> str:
+    """The ledger's name."""
+    return os.environ["LEDGER_TABLE"]
+
+
+def key(pk: str, sk: str) -> dict[str, Any]:
+    """A primary key."""
+    return {"pk": {"S": pk}, "sk": {"S": sk}}
+
+
+def get(pk: str, sk: str) -> dict[str, Any] | None:
+    """An item, or None."""
+    found = dynamodb().get_item(TableName=table(), Key=key(pk, sk), ConsistentRead=True)
+    item: dict[str, Any] | None = found.get("Item")
+    return item
+
+
+def intent(id_: str) -> Stored | None:
+    """An intent, or None."""
+    item = get(INTENTS, id_)
+    return Stored(json.loads(item["body"]["S"]), int(item["revision"]["N"])) if item else None
+
+
+def add_intent(new: JsonObject) -> Write:
+    """Store a new intent."""
+    return put(INTENTS, new["id"], body={"S": json.dumps(new)}, revision={"N": "1"})
+
+
+def change_intent(seen: Stored, new: JsonObject) -> Write:
+    """Store a changed intent, if it is still as it was seen: what makes two confirmations one charge."""
+    attributes = {"body": {"S": json.dumps(new)}, "revision": {"N": str(seen.revision + 1)}}
+    condition = {
+        "ConditionExpression": "revision = :seen",
+        "ExpressionAttributeValues": {":seen": {"N": str(seen.revision)}},
+    }
+    item = key(INTENTS, new["id"]) | attributes
+    return Write({"Put": {"TableName": table(), "Item": item, **condition}})
+
+
+def add_charge(charge: JsonObject) -> list[Write]:
+    """Enter a charge into the ledger."""
+    body = {"S": json.dumps(charge)}
+    return [put(pk, charge["id"], body=body) for pk in (CHARGES, charges_of(charge["payment_intent"]))]
+
+
+def put(pk: str, sk: str, **attributes: Any) -> Write:
+    """Write an item that must not be there yet."""
+    item = key(pk, sk) | attributes
+    return Write({"Put": {"TableName": table(), "Item": item, "ConditionExpression": "attribute_not_exists(pk)"}})
+
+
+def transact(writes: list[Write]) -> None:
+    """Do all of it or nothing. Raises the first refused write's own error, or Contended if it is worth another try."""
+    try:
+        dynamodb().transact_write_items(TransactItems=[write.request for write in writes])
+    except dynamodb().exceptions.TransactionCanceledException as cancelled:
+        # The reasons stand in the order of the writes; without a refusal among them it is conflict or throttling.
+        for write, reason in zip(writes, cancelled.response["CancellationReasons"], strict=True):
+            if reason["Code"] == "ConditionalCheckFailed":
+                raise write.refusal() from cancelled
+        raise Contended from cancelled
+
+
+def newest_first(pk: str, before: str | None) -> Iterator[JsonObject]:
+    """The objects of a partition, from the newest, or from the one before a given id."""
+    query: dict[str, Any] = {
+        "TableName": table(),
+        "KeyConditionExpression": "pk = :pk" + (" AND sk < :before" if before else ""),
+        "ExpressionAttributeValues": {":pk": {"S": pk}} | ({":before": {"S": before}} if before else {}),
+        "ScanIndexForward": False,
+        "ConsistentRead": True,
+        "Limit": 101,  # the largest page and the one that tells whether there is more
+    }
+    for page in dynamodb().get_paginator("query").paginate(**query):
+        yield from (json.loads(item["body"]["S"]) for item in page["Items"])

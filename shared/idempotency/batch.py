@@ -1,0 +1,204 @@
+"""Runs a step over a batch of SQS records: each is proven done, or reported, or parked and then done.
+
+The handler returns only when no step is in flight: a thread that Lambda froze and thawed later would be a zombie
+with an effect in its hand.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared import telemetry
+from shared.idempotency import parking, runtime
+from shared.idempotency.backoff import delay_s
+from shared.idempotency.engine import Message
+from shared.idempotency.errors import (
+    Busy,
+    EffectWithoutState,
+    KeyReused,
+    OutcomeUnknown,
+    Permanent,
+    StepError,
+    Superseded,
+    Unknown,
+)
+from shared.idempotency.events import decode
+from shared.idempotency.lanes import Lane, lanes_of
+from shared.idempotency.runtime import Consumer
+from shared.idempotency.steps import Step
+from shared.telemetry import logger
+
+# SQS refuses a longer visibility timeout, and counts it from the receive.
+MAX_VISIBILITY_S = 11 * 3600
+
+Record = dict[str, Any]  # as in Lambda's SQS event
+
+
+@dataclass(slots=True)
+class Job:
+    """One record and what became of it. `retry_in_s` is None once it is done."""
+
+    record: Record
+    message: Message | None = None
+    refused: Permanent | None = None  # known before it ran
+    key: str | None = None
+    retry_in_s: int | None = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def group(self) -> str | None:
+        """The FIFO message group; None on a standard queue."""
+        group: str | None = self.record.get("attributes", {}).get("MessageGroupId")
+        return group if self.record.get("eventSourceARN", "").endswith(".fifo") else None
+
+    @property
+    def receive_count(self) -> int:
+        """How often SQS has handed the message out, this time included."""
+        return int(self.record.get("attributes", {}).get("ApproximateReceiveCount", 1))
+
+
+def sqs_handler(step: Step[Any]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
+    """A Lambda handler for an SQS mapping with ReportBatchItemFailures.
+
+    It raises, so that the whole batch comes back, only where a failed record can not be named.
+    """
+
+    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        consumer = runtime.consumer()
+        deadline_ms = consumer.clock.now_ms() + context.get_remaining_time_in_millis()
+        jobs = [_read(step, record) for record in event["Records"]]
+        _run_lanes(step, consumer, lanes_of(jobs), deadline_ms)
+        failed = [job for job in jobs if job.retry_in_s is not None]
+        _back_off(consumer, failed)
+        telemetry.count(step.operation, sum((job.counts for job in jobs), Counter()))
+        return {"batchItemFailures": [{"itemIdentifier": job.record["messageId"]} for job in failed]}
+
+    return handler
+
+
+def _read(step: Step[Any], record: Record) -> Job:
+    job = Job(record)
+    try:
+        envelope, event = decode(record.get("body") or "", step.kinds)
+    except Permanent as error:
+        job.refused = error
+    else:
+        job.key = step.key(event)
+        trace = record.get("attributes", {}).get("AWSTraceHeader")
+        job.message = Message(event, envelope.correlation_id, trace or telemetry.trace_header())
+    return job
+
+
+def _run_lanes(step: Step[Any], consumer: Consumer, lanes: list[Lane[Job]], deadline_ms: int) -> None:
+    """Lanes run side by side, the jobs of one lane in order. Joins every thread, also when one raises."""
+    with ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(lanes)) or 1) as pool:
+        futures = [pool.submit(_run_lane, step, consumer, lane, deadline_ms) for lane in lanes]
+    for future in futures:
+        future.result()  # a lane swallows every Exception; what is left ends the worker
+
+
+def _run_lane(step: Step[Any], consumer: Consumer, lane: Lane[Job], deadline_ms: int) -> None:
+    stopped: set[str] = set()
+    for job in lane:
+        if job.group is not None and job.group in stopped:
+            continue  # FIFO: behind its group's first failure nothing may overtake
+        correlation_id = job.message.correlation_id if job.message else None
+        logger.thread_safe_append_keys(
+            correlation_id=correlation_id,
+            message_id=job.record.get("messageId"),
+            receive_count=job.receive_count,
+            key=job.key,
+        )
+        try:
+            _run_job(step, consumer, job, deadline_ms)
+        except Exception:
+            # Ours to mend, and unknown: it is reported, so that nothing is lost.
+            logger.exception("the runner failed", operation=step.operation)
+            _retry(consumer, job)
+        finally:
+            logger.thread_safe_clear_keys()
+        if job.retry_in_s is not None and job.group is not None:
+            stopped.add(job.group)
+
+
+def _run_job(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) -> None:
+    left_s = (deadline_ms - consumer.clock.now_ms()) / 1000
+    if left_s < consumer.step_needs_s:
+        job.counts[telemetry.NOT_STARTED] += 1
+        logger.info("not started", operation=step.operation, left_s=left_s, needs_s=consumer.step_needs_s)
+        return _retry(consumer, job)
+    try:
+        if job.message is None:
+            raise job.refused or Permanent("unparsable")
+        ran = consumer.engine.run(step, job.message, deadline_ms)
+    except Permanent as error:
+        _park(step, consumer, job, error)
+    except Busy as error:
+        job.counts[telemetry.BUSY] += 1
+        logger.info("busy", operation=step.operation, until_ms=error.until_ms)
+        job.retry_in_s = _seconds_until(consumer, error.until_ms)
+    except StepError as error:
+        if isinstance(error, Superseded):
+            job.counts[telemetry.LEASE_LOST] += 1
+        logger.warning("to be retried", operation=step.operation, error=type(error).__name__, detail=str(error))
+        _retry(consumer, job)
+        if isinstance(error, Unknown | OutcomeUnknown):
+            # The claim is kept: a receive before its lease ends would only find it busy.
+            job.retry_in_s = max(job.retry_in_s or 0, _seconds_until(consumer, consumer.engine.lease_end(deadline_ms)))
+    else:
+        job.retry_in_s = None
+        job.counts[telemetry.DUPLICATE_REPLAYED if ran.replayed else telemetry.FIRST_RUN] += 1
+        job.counts[telemetry.TAKEOVER] += ran.uncertain
+        logger.info(
+            "replayed" if ran.replayed else "done",
+            operation=step.operation,
+            attempt=ran.attempt,
+            uncertain=ran.uncertain,
+        )
+    return None
+
+
+def _park(step: Step[Any], consumer: Consumer, job: Job, error: Permanent) -> None:
+    """Park first, acknowledge second: a message twice in the DLQ is better than one nowhere."""
+    job.counts[telemetry.KEY_REUSED] += isinstance(error, KeyReused)
+    job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
+    logger.error("parked", operation=step.operation, reason=error.reason, detail=str(error))
+    parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())
+    job.counts[telemetry.PARKED] += 1
+    job.retry_in_s = None
+
+
+def _retry(consumer: Consumer, job: Job) -> None:
+    job.counts[telemetry.RETRIED] += 1
+    job.retry_in_s = delay_s(job.receive_count, consumer.backoff_base_s, consumer.backoff_cap_s, consumer.rng)
+
+
+def _seconds_until(consumer: Consumer, until_ms: int) -> int:
+    """Whole seconds until then, and a little more, so that not all who wait come at once."""
+    left_ms = max(0, until_ms - consumer.clock.now_ms())
+    return -(-left_ms // 1000) + consumer.rng.randint(0, consumer.backoff_base_s)
+
+
+def _back_off(consumer: Consumer, failed: list[Job]) -> None:
+    """Let each failed record come back in its own time. If the call fails the verdict stands: it comes back later."""
+    entries = [
+        {
+            "Id": str(n),
+            "ReceiptHandle": job.record["receiptHandle"],
+            "VisibilityTimeout": min(job.retry_in_s or 0, MAX_VISIBILITY_S),
+        }
+        for n, job in enumerate(failed)
+    ]
+    for start in range(0, len(entries), 10):
+        try:
+            answer = consumer.sqs.change_message_visibility_batch(
+                QueueUrl=consumer.queue_url,
+                Entries=entries[start : start + 10],  # type: ignore[arg-type]
+            )
+            if answer.get("Failed"):
+                logger.warning("no back-off", codes=[entry["Code"] for entry in answer["Failed"]])
+        except Exception as error:  # whatever it is, the records are reported
+            logger.warning("no back-off", error=type(error).__name__)

@@ -1,0 +1,136 @@
+"""Runs one step for one event: claim, step, commit; or once."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.idempotency import outbox
+from shared.idempotency.clock import Clock
+from shared.idempotency.errors import EffectWithoutState, NotDone, Permanent, StoreError, Superseded, Unknown
+from shared.idempotency.events import Event, fingerprint
+from shared.idempotency.records import Claim, Duplicate, encode_result
+from shared.idempotency.steps import Attempt, Effect, Outcome, Step
+from shared.idempotency.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An event with what the transport says of it."""
+
+    event: Event
+    correlation_id: str
+    trace: str | None = None  # X-Ray trace header
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A step that is done: now, or before."""
+
+    result: Any
+    replayed: bool
+    attempt: int = 1
+    uncertain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Runs steps against one store. `skew_s`: how far two workers' clocks may differ."""
+
+    store: Store
+    clock: Clock
+    skew_s: float
+    new_owner: Callable[[], str] = field(default=lambda: uuid.uuid4().hex)
+
+    def lease_end(self, deadline_ms: int) -> int:
+        """Epoch milliseconds. Past its deadline, by the clocks' difference, a worker is gone or a zombie."""
+        return deadline_ms + int(self.skew_s * 1000)
+
+    def run(self, step: Step[Any], message: Message, deadline_ms: int) -> Ran:
+        """Run a step to its outcome. `deadline_ms`: epoch milliseconds at which the worker is stopped.
+
+        Raises the errors of errors.py; what a step with an outside effect raises unexpectedly is Unknown.
+        """
+        if step.effect is Effect.NONE:
+            return self._once(step, message, deadline_ms)
+        key = step.record_key(message.event)
+        claim = self.store.claim(
+            key,
+            fingerprint(message.event),
+            owner=self.new_owner(),
+            lease_until_ms=self.lease_end(deadline_ms),
+            correlation_id=message.correlation_id,
+            deadline_ms=deadline_ms,
+        )
+        if isinstance(claim, Duplicate):
+            return Ran(claim.result, replayed=True)
+        attempt = self._attempt(key, message, deadline_ms, claim)
+        outcome = self._effect(step, message.event, attempt, claim)
+        held = self.store.commit(
+            claim,
+            encode_result(outcome.result, key),
+            self._outbox(outcome, message, attempt),
+            outcome.writes,
+            deadline_ms,
+        )
+        return Ran(outcome.result, held or outcome.duplicate, claim.attempt, claim.uncertain)
+
+    def _effect(self, step: Step[Any], event: Event, attempt: Attempt, claim: Claim) -> Outcome:
+        """Call the step; a claim is given back only where it is known that nothing was done."""
+        try:
+            return step(event, attempt)
+        except EffectWithoutState:
+            raise
+        except (NotDone, Permanent) as error:
+            # A refused request leaves its key free, unless an earlier try under it may have had its effect.
+            forget = isinstance(error, Permanent) and not claim.uncertain
+            self._release(claim, forget, attempt.deadline_ms, error)
+            raise
+        except Unknown:
+            raise
+        except Exception as error:
+            raise Unknown(f"{type(error).__name__} in {step.operation}") from error
+
+    def _release(self, claim: Claim, forget: bool, deadline_ms: int, error: Exception) -> None:
+        try:
+            self.store.release(claim, forget=forget, deadline_ms=deadline_ms)
+        except (Superseded, StoreError) as trouble:
+            # The verdict stands: the lease lapses by itself, and a record that another took is not ours to touch.
+            error.add_note(f"not released: {trouble!r}")
+
+    def _once(self, step: Step[Any], message: Message, deadline_ms: int) -> Ran:
+        key = step.record_key(message.event)
+        attempt = self._attempt(key, message, deadline_ms, None)
+        outcome = step(message.event, attempt)
+        found = self.store.once(
+            key,
+            fingerprint(message.event),
+            owner=self.new_owner(),
+            data=encode_result(outcome.result, key),
+            outbox=self._outbox(outcome, message, attempt),
+            writes=outcome.writes,
+            correlation_id=message.correlation_id,
+            deadline_ms=deadline_ms,
+        )
+        if isinstance(found, Duplicate):
+            return Ran(found.result, replayed=True)
+        return Ran(outcome.result, replayed=found or outcome.duplicate)
+
+    def _attempt(self, key: str, message: Message, deadline_ms: int, claim: Claim | None) -> Attempt:
+        return Attempt(
+            key=key,
+            number=claim.attempt if claim else 1,
+            uncertain=claim.uncertain if claim else False,
+            now_ms=self.clock.now_ms(),
+            correlation_id=message.correlation_id,
+            deadline_ms=deadline_ms,
+            clock=self.clock,
+        )
+
+    def _outbox(self, outcome: Outcome, message: Message, attempt: Attempt) -> str | None:
+        return outbox.pack(
+            outcome.publish,
+            correlation_id=message.correlation_id,
+            now_ms=attempt.now_ms,
+            trace=message.trace,
+        )

@@ -1,0 +1,120 @@
+"""The events of an order. Limits follow what the next hop can carry: a charge, a mail, a log line, an S3 key."""
+
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from shared.idempotency import Event
+from shared.orders.money import DECIMALS, MAX_AMOUNT
+
+SOURCE = "effectively-once/orders"
+
+# Goes into S3 keys, provider metadata, mail subjects and log lines.
+OrderId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
+Sku = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
+# Any script, no control characters, no line or paragraph separators, no lone surrogates: it goes into a mail.
+PersonName = Annotated[str, Meta(pattern="^[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}\\Z")]
+# One plain address, never a list of them. HTML's pattern, ASCII as SES wants it:
+# https://html.spec.whatwg.org/multipage/input.html#valid-e-mail-address
+MailAddress = Annotated[
+    str,
+    Meta(
+        max_length=254,
+        pattern=r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+        r"(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+\Z",
+    ),
+]
+Amount = Annotated[int, Meta(ge=1, le=MAX_AMOUNT)]
+PaymentMethod = Annotated[str, Meta(pattern=r"^pm_[A-Za-z0-9_]{1,64}\Z")]
+Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}\Z")]
+
+
+class Customer(msgspec.Struct, frozen=True):
+    """Whom the receipt goes to. Never logged."""
+
+    name: PersonName
+    email: MailAddress
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One line of an order; `unit_price` in minor units."""
+
+    sku: Sku
+    quantity: Annotated[int, Meta(ge=1, le=10_000)]
+    unit_price: Annotated[int, Meta(ge=0, le=MAX_AMOUNT)]
+
+
+class NewOrder(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """An order as a client of the API writes it: no id, and no total, which is ours to compute."""
+
+    customer: Customer
+    currency: Currency
+    items: Annotated[tuple[Item, ...], Meta(min_length=1, max_length=100)]
+    payment_method: PaymentMethod
+
+    def __post_init__(self) -> None:
+        """The rules that join fields. Raises ValueError, which msgspec reports as its ValidationError."""
+        if self.currency not in DECIMALS:
+            raise ValueError(f"Expected an ISO 4217 code, got {self.currency} - at `$.currency`")
+        if not 1 <= self.total <= MAX_AMOUNT:
+            raise ValueError(f"Expected a total from 1 to {MAX_AMOUNT}, got {self.total} - at `$.items`")
+
+    @property
+    def total(self) -> int:
+        """In minor units."""
+        return sum(item.quantity * item.unit_price for item in self.items)
+
+
+class OrderRequested(NewOrder, frozen=True, omit_defaults=True, kw_only=True):
+    """A customer, or a partner, wants this."""
+
+    type: ClassVar[str] = "order.requested"
+    source: ClassVar[str] = SOURCE
+
+    order_id: OrderId
+
+    @property
+    def subject(self) -> str:
+        """The order."""
+        return self.order_id
+
+
+class OrderEvent(Event, frozen=True, omit_defaults=True, kw_only=True):
+    """Something that happened to one order; it names nobody."""
+
+    source: ClassVar[str] = SOURCE
+
+    order_id: OrderId
+    currency: Currency
+    total: Amount
+
+    @property
+    def subject(self) -> str:
+        """The order."""
+        return self.order_id
+
+
+class OrderPlaced(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
+    """We took the order and may charge for it."""
+
+    type: ClassVar[str] = "order.placed"
+
+    payment_method: PaymentMethod
+
+
+class OrderPaid(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
+    """The charge was made."""
+
+    type: ClassVar[str] = "order.paid"
+
+    payment_intent: str
+
+
+class OrderDeclined(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
+    """The charge was declined, for good: a new card is a new order."""
+
+    type: ClassVar[str] = "order.declined"
+
+    payment_intent: str
+    reason: str

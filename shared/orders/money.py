@@ -1,0 +1,26 @@
+"""Money: integer minor units with an ISO 4217 code."""
+
+# Active codes by their number of decimals (ISO 4217, list one). The provider refuses some of them; none is mistaken.
+_DECIMALS = {
+    0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF",
+    2: "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CNY COP "
+    "CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR "
+    "JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN "
+    "NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP "
+    "SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD UYU UZS VED VES WST XCD XCG YER ZAR ZMW ZWG",
+    3: "BHD IQD JOD KWD LYD OMR TND",
+}
+
+DECIMALS: dict[str, int] = {code: decimals for decimals, codes in _DECIMALS.items() for code in codes.split()}
+
+# Eight digits is what the provider takes for one charge: https://docs.stripe.com/currencies#minimum-and-maximum-charge-amounts
+MAX_AMOUNT = 99_999_999
+
+
+def formatted(amount: int, currency: str) -> str:
+    """For people: `25.00 EUR`, `2500 JPY`."""
+    decimals = DECIMALS[currency]
+    if decimals == 0:
+        return f"{amount} {currency}"
+    units, rest = divmod(amount, 10**decimals)
+    return f"{units}.{rest:0{decimals}d} {currency}"

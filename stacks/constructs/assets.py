@@ -1,0 +1,112 @@
+"""What functions are made of: their own folder, and layers with everything they share. No Docker.
+
+Each function's asset holds its folder only, so that a change to one deploys one, and an import of another's code
+fails at the first call instead of tying the two together.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsii
+from aws_cdk import AssetHashType, BundlingOptions, DockerImage, IgnoreMode, ILocalBundling
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+ROOT = Path(__file__).resolve().parents[2]
+WHEELS = ROOT / ".cache" / "wheels"
+RUNTIME = lambda_.Runtime.PYTHON_3_13
+PLATFORM = "manylinux2014_aarch64"
+
+
+def function_code(name: str) -> lambda_.Code:
+    """The function's folder under its import path, `functions/<name>`, so that imports are the same in tests."""
+    # `exclude` filters the fingerprint too, which is right here, where what is hashed is what is shipped.
+    return lambda_.Code.from_asset(
+        str(ROOT),
+        exclude=[
+            "/*",
+            "!/functions",
+            "/functions/*",
+            "!/functions/__init__.py",
+            f"!/functions/{name}",
+            "**/__pycache__",
+        ],
+        ignore_mode=IgnoreMode.GIT,
+    )
+
+
+def shared_layer(scope: Construct, *, third_party: bool) -> lambda_.LayerVersion:
+    """The `shared` package and, unless the runtime brings them along, the libraries it imports."""
+    return _layer(scope, "SharedLayer", _bundling("layer.txt" if third_party else None, ROOT / "shared"), ROOT / "shared")
+
+
+def payment_layer(scope: Construct) -> lambda_.LayerVersion:
+    """The provider's SDK, which only the payment function should have to load."""
+    return _layer(scope, "PaymentLayer", _bundling("payment.txt", None), ROOT / "requirements")
+
+
+def _layer(scope: Construct, name: str, local: ILocalBundling, source: Path) -> lambda_.LayerVersion:
+    return lambda_.LayerVersion(
+        scope,
+        name,
+        code=lambda_.Code.from_asset(
+            str(source),
+            # Of the output, since that is what is shipped: the source says nothing of the wheels.
+            asset_hash_type=AssetHashType.OUTPUT,
+            bundling=BundlingOptions(image=DockerImage.from_registry("never-pulled"), local=local),
+        ),
+        compatible_runtimes=[RUNTIME],
+        compatible_architectures=[lambda_.Architecture.ARM_64],
+    )
+
+
+@jsii.implements(ILocalBundling)
+class LayerBundling:
+    """Fills a layer's directory: a package of ours, wheels for the Lambda platform, or both."""
+
+    def __init__(self, lock: str | None, package: Path | None) -> None:
+        self.lock = lock
+        self.package = package
+
+    def try_bundle(self, output_dir: str, *_: Any, **__: Any) -> bool:
+        """Always true: the alternative would be Docker. Raises RuntimeError when a wheel is missing."""
+        target = Path(output_dir) / "python"
+        target.mkdir()
+        if self.lock:
+            _install(ROOT / "requirements" / self.lock, target)
+        if self.package:
+            shutil.copytree(self.package, target / self.package.name, ignore=shutil.ignore_patterns("__pycache__"))
+        return True
+
+
+# One object per layer: the CDK bundles anew for every object, though two stacks may use the same layer.
+@cache
+def _bundling(lock: str | None, package: Path | None) -> LayerBundling:
+    return LayerBundling(lock, package)
+
+
+def _install(lock: Path, target: Path) -> None:
+    """Unpack the locked wheels, from the wheel cache alone, so that neither network nor machine can make a difference."""
+    done = subprocess.run(  # noqa: S603 - a fixed command
+        [
+            *(sys.executable, "-m", "pip", "--isolated", "install", "--quiet", "--disable-pip-version-check"),
+            *("--no-index", "--find-links", str(WHEELS), "--require-hashes", "--requirement", str(lock)),
+            *("--platform", PLATFORM, "--implementation", "cp", "--python-version", "3.13", "--only-binary=:all:"),
+            *("--no-compile", "--target", str(target)),
+        ],
+        env={**os.environ, "PIP_CONFIG_FILE": os.devnull},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{lock.name} can not be installed from {WHEELS}: run `make setup`\n{done.stderr}")
+    # Scripts name this machine's interpreter, and RECORD holds their hashes; neither is of any use in a layer.
+    shutil.rmtree(target / "bin", ignore_errors=True)
+    for record in target.glob("*.dist-info/RECORD"):
+        record.unlink()

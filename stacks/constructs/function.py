@@ -1,0 +1,92 @@
+"""A Lambda function as this application wants each of them: its own role, logs that end, traces."""
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from stacks.constructs.assets import RUNTIME, function_code, shared_layer
+from stacks.settings import Settings, Stage
+from stacks.times import Client, Timing
+
+MEMORY_MB = 512
+
+
+def allow(resource_arn: str, *actions: str) -> iam.PolicyStatement:
+    """These actions on this resource; the CDK's own `grant_*` give more than is used."""
+    return iam.PolicyStatement(actions=list(actions), resources=[resource_arn])
+
+
+def seconds(value: float) -> str:
+    """A time for the environment, in seconds."""
+    return f"{value:g}"
+
+
+def client_environment(client: Client, prefix: str) -> dict[str, str]:
+    return {
+        f"{prefix}_CONNECT_TIMEOUT_S": seconds(client.connect_s),
+        f"{prefix}_READ_TIMEOUT_S": seconds(client.read_s),
+    }
+
+
+class AppFunction(lambda_.Function):
+    """`functions/<name>`, with what every function has; `may` is all that it is allowed besides logs and traces."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        settings: Settings,
+        timeout_s: int,
+        environment: Mapping[str, str],
+        may: Sequence[iam.PolicyStatement],
+        layers: Sequence[lambda_.ILayerVersion] = (),
+    ) -> None:
+        title = "".join(word.capitalize() for word in name.split("_"))
+        role = iam.Role(scope, f"{title}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        logs_kept = logs.LogGroup(
+            scope,
+            f"{title}Logs",
+            retention=logs.RetentionDays[settings.log_retention],
+            removal_policy=RemovalPolicy.RETAIN if settings.keep_data else RemovalPolicy.DESTROY,
+        )
+        super().__init__(
+            scope,
+            f"{title}Function",
+            code=function_code(name),
+            handler=f"functions.{name}.handler.handler",
+            runtime=RUNTIME,
+            architecture=lambda_.Architecture.ARM_64,
+            memory_size=MEMORY_MB,
+            timeout=Duration.seconds(timeout_s),
+            layers=[shared_layer(scope, third_party=settings.stage is not Stage.LOCAL), *layers],
+            role=role,
+            log_group=logs_kept,
+            tracing=lambda_.Tracing.ACTIVE,  # adds the one "*" there is: X-Ray knows no resources
+            environment={
+                "STAGE": settings.stage,
+                "POWERTOOLS_SERVICE_NAME": name,
+                "POWERTOOLS_METRICS_NAMESPACE": "EffectivelyOnce",
+                "POWERTOOLS_LOG_LEVEL": "INFO",
+                **client_environment(settings.times.aws, "CLIENT"),
+                **environment,
+            },
+        )
+        for statement in (allow(logs_kept.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *may):
+            role.add_to_policy(statement)
+        CfnOutput(Stack.of(self), f"{title}FunctionName", value=self.function_name)
+
+
+def step_environment(settings: Settings, timing: Timing, *, idempotency: str, orders: str) -> dict[str, str]:
+    """What a function needs that runs steps of the idempotency core on orders; the last two are table names."""
+    return {
+        "IDEMPOTENCY_TABLE": idempotency,
+        "ORDERS_TABLE": orders,
+        "RECORD_TTL_S": seconds(settings.times.record_ttl_s),
+        "LEASE_SKEW_S": seconds(settings.times.lease_skew_s),
+        "STEP_NEEDS_S": seconds(timing.step_needs_s),
+    }

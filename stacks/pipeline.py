@@ -1,0 +1,99 @@
+"""The pipeline as in the README's picture: the API, three queues with their consumers, and who sends events on."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from aws_cdk import Aws, Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from stacks.constructs.api import Api
+from stacks.constructs.assets import payment_layer
+from stacks.constructs.function import allow, client_environment
+from stacks.constructs.queue_consumer import QueueConsumer
+from stacks.constructs.senders import Relay, Sweep
+from stacks.settings import Settings
+from stacks.settings import Stage as AppStage
+from stacks.stateful import StatefulStack
+from stacks.times import Calls
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Who charges cards: the address without a slash at the end, and the secret with the API key."""
+
+    url: str
+    secret_arn: str
+
+
+class PipelineStack(Stack):
+    def __init__(
+        self, scope: Construct, id: str, settings: Settings, data: StatefulStack, provider: Provider, **kwargs: Any
+    ) -> None:
+        super().__init__(scope, id, **kwargs)
+        common: dict[str, Any] = {"settings": settings, "data": data}
+        records, rows = data.idempotency.table_arn, data.orders.table_arn
+
+        api = Api(self, **common)
+        order = QueueConsumer(
+            self,
+            "order",
+            "orders",
+            **common,
+            takes=["order.requested"],
+            calls=Calls(aws=1),
+            may=[allow(records, "dynamodb:PutItem"), allow(rows, "dynamodb:UpdateItem")],
+        )
+        payment = QueueConsumer(
+            self,
+            "payment",
+            "payments",
+            **common,
+            takes=["order.placed"],
+            calls=Calls(aws=4, provider=3),  # claim, read, fix the intent, commit; create, confirm, cancel
+            may=[
+                allow(records, "dynamodb:UpdateItem"),
+                allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
+                allow(provider.secret_arn, "secretsmanager:GetSecretValue"),
+            ],
+            environment={
+                "PROVIDER_URL": provider.url,
+                "PROVIDER_SECRET_ARN": provider.secret_arn,
+                **client_environment(settings.times.provider, "PROVIDER"),
+            },
+            layers=[] if settings.stage is AppStage.LOCAL else [payment_layer(self)],
+        )
+        email = QueueConsumer(
+            self,
+            "email",
+            "emails",
+            **common,
+            takes=["order.paid", "order.declined"],
+            calls=Calls(aws=5),  # claim, read, put, send, commit
+            may=[
+                allow(records, "dynamodb:UpdateItem"),
+                allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
+                allow(data.receipts.arn_for_objects("receipts/*"), "s3:PutObject"),
+                _may_mail(settings, data),
+            ],
+            environment={"RECEIPTS_BUCKET": data.receipts.bucket_name, "SENDER": settings.sender},
+        )
+
+        consumers = [order, payment, email]
+        relay = Relay(self, **common, consumers=consumers)
+        sweep = Sweep(self, **common, consumers=consumers)
+
+        order.admit(settings.producers)
+        senders = [function.role.role_arn for function in (relay.function, sweep.function) if function.role]
+        for behind_the_first in consumers[1:]:
+            behind_the_first.refuse_all_but([*senders, *settings.operators])
+
+
+def _may_mail(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:
+    sender_arn = data.sender.email_identity_arn
+    if settings.stage is not AppStage.SANDBOX:
+        return allow(sender_arn, "ses:SendEmail")
+    # In SES's own sandbox the recipient is a verified identity too, and SES asks for the right to use that one.
+    statement = allow(f"arn:{Aws.PARTITION}:ses:{Aws.REGION}:{Aws.ACCOUNT_ID}:identity/*", "ses:SendEmail")
+    statement.add_condition("StringEquals", {"ses:FromAddress": settings.sender})
+    return statement

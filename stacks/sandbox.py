@@ -1,0 +1,74 @@
+"""The payment provider of every stage but prod: the payment sandbox, its ledger, and the key to it."""
+
+from typing import Any
+
+from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from stacks.constructs.endpoints import function_url
+from stacks.constructs.function import AppFunction, allow, seconds
+from stacks.settings import Settings
+from stacks.settings import Stage as AppStage
+from stacks.times import Calls, SettingsError
+
+
+class SandboxStack(Stack):
+    """Raises SettingsError in prod: nothing there may take card payments in play."""
+
+    def __init__(self, scope: Construct, id: str, settings: Settings, **kwargs: Any) -> None:
+        if settings.stage is AppStage.PROD or settings.slow_s is None:
+            raise SettingsError(
+                f"stage {settings.stage} with the payment sandbox: it is for sandbox and local only, prod charges cards"
+            )
+        super().__init__(scope, id, **kwargs)
+        ledger = dynamodb.Table(
+            self,
+            "Ledger",
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.AWS_MANAGED,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        key = secretsmanager.Secret(
+            self,
+            "ApiKey",
+            description="API key of the payment sandbox",
+            generate_secret_string=secretsmanager.SecretStringGenerator(exclude_punctuation=True, password_length=40),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        # A laptop's sandbox takes any key, so that its clients need none. An account's is open to the world.
+        guarded = settings.stage is AppStage.SANDBOX
+        timing = settings.times.timing(Calls(aws=4), besides_s=settings.slow_s)
+        function = AppFunction(
+            self,
+            "payment_sandbox",
+            settings=settings,
+            timeout_s=timing.timeout_s,
+            environment={
+                "LEDGER_TABLE": ledger.table_name,
+                "SLOW_S": seconds(settings.slow_s),
+                **({"API_KEY_SECRET_ARN": key.secret_arn} if guarded else {}),
+            },
+            may=[
+                allow(
+                    ledger.table_arn,
+                    "dynamodb:GetItem",
+                    "dynamodb:PutItem",
+                    "dynamodb:UpdateItem",
+                    "dynamodb:DeleteItem",
+                    "dynamodb:Query",
+                ),
+                *([allow(key.secret_arn, "secretsmanager:GetSecretValue")] if guarded else []),
+            ],
+        )
+        self.secret_arn = key.secret_arn
+        self.url = function_url(
+            function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.NONE), settings.endpoint
+        )
+        CfnOutput(self, "PaymentSandboxUrl", value=self.url)
+        CfnOutput(self, "PaymentSandboxSecretArn", value=self.secret_arn)
+        CfnOutput(self, "LedgerTableName", value=ledger.table_name)

@@ -1,0 +1,77 @@
+"""What outlives a deployment: the two tables, the receipts, and the address that mails come from."""
+
+from typing import Any
+
+from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_ses as ses
+from constructs import Construct
+
+from stacks.settings import Settings
+from stacks.settings import Stage as AppStage
+
+OPEN_ORDERS = "open-orders"
+
+
+class StatefulStack(Stack):
+    def __init__(self, scope: Construct, id: str, settings: Settings, **kwargs: Any) -> None:
+        super().__init__(scope, id, termination_protection=settings.keep_data, **kwargs)
+        self.idempotency = _table(
+            self,
+            "Idempotency",
+            settings,
+            key="id",
+            time_to_live_attribute="expiration",
+            stream=dynamodb.StreamViewType.NEW_IMAGE,  # the relay reads the outbox from it
+        )
+        # No TTL: the order row is what still knows the order when its records have expired.
+        self.orders = _table(self, "Orders", settings, key="order_id")
+        self.orders.add_global_secondary_index(
+            index_name=OPEN_ORDERS,
+            partition_key=dynamodb.Attribute(name="open_shard", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="sweep_at", type=dynamodb.AttributeType.NUMBER),  # epoch seconds
+            projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+        )
+        self.receipts = _bucket(self, settings)
+        # A person must follow the link that SES mails to this address, once.
+        self.sender = ses.EmailIdentity(self, "Sender", identity=ses.Identity.email(settings.sender))
+
+        CfnOutput(self, "IdempotencyTableName", value=self.idempotency.table_name)
+        CfnOutput(self, "OrdersTableName", value=self.orders.table_name)
+        CfnOutput(self, "ReceiptsBucketName", value=self.receipts.bucket_name)
+
+
+def _removal(settings: Settings) -> RemovalPolicy:
+    return RemovalPolicy.RETAIN if settings.keep_data else RemovalPolicy.DESTROY
+
+
+def _table(scope: Construct, id: str, settings: Settings, *, key: str, **props: Any) -> dynamodb.Table:
+    return dynamodb.Table(
+        scope,
+        id,
+        partition_key=dynamodb.Attribute(name=key, type=dynamodb.AttributeType.STRING),
+        billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+        encryption=dynamodb.TableEncryption.AWS_MANAGED,
+        point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+            point_in_time_recovery_enabled=True
+        ),
+        removal_policy=_removal(settings),
+        deletion_protection=settings.keep_data,
+        **props,
+    )
+
+
+def _bucket(scope: Construct, settings: Settings) -> s3.Bucket:
+    # Not versioned: a receipt is written from the order row, and can be again.
+    return s3.Bucket(
+        scope,
+        "Receipts",
+        encryption=s3.BucketEncryption.S3_MANAGED,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        enforce_ssl=True,
+        removal_policy=_removal(settings),
+        # A laptop's AWS is thrown away whole, so it needs no function that empties buckets.
+        auto_delete_objects=settings.stage is AppStage.SANDBOX,
+    )

@@ -1,0 +1,165 @@
+"""Tables, queues and clients for every unit test, on moto, with the names that the stacks give."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from shared import aws
+from shared.idempotency import clock as clocks
+from shared.idempotency import runtime
+from shared.idempotency.engine import Engine
+from shared.idempotency.store import Store
+from tests.unit.world import Context, FakeClock, Wire
+
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_DEFAULT_REGION": "eu-west-1",
+    "STAGE": "test",
+    "POWERTOOLS_SERVICE_NAME": "test",
+    "POWERTOOLS_METRICS_NAMESPACE": "EffectivelyOnce",
+    "CLIENT_CONNECT_TIMEOUT_S": "1",
+    "CLIENT_READ_TIMEOUT_S": "2",
+    "IDEMPOTENCY_TABLE": "idempotency",
+    "ORDERS_TABLE": "orders",
+    "OPEN_ORDERS_INDEX": "open-orders",
+    "RECORD_TTL_S": str(30 * 86400),
+    "LEASE_SKEW_S": "2",
+    "STEP_NEEDS_S": "10",
+    "BACKOFF_BASE_S": "2",
+    "BACKOFF_CAP_S": "900",
+    "CONCURRENCY": "4",
+    "RECEIPTS_BUCKET": "receipts",
+    "SENDER": "shop@example.com",
+}
+QUEUES = ("orders", "payments", "emails", "dlq", "relay-dlq")
+SERVICES = ("dynamodb", "sqs", "s3", "sesv2", "secretsmanager")
+
+
+@dataclass
+class World:
+    """What a test holds in its hands."""
+
+    clock: FakeClock
+    wire: Wire
+    queues: dict[str, str]
+
+    @property
+    def dynamodb(self) -> Any:
+        return aws.client("dynamodb")
+
+    @property
+    def sqs(self) -> Any:
+        return aws.client("sqs")
+
+    def context(self, seconds: float = 30.0) -> Context:
+        """Lambda's context for a worker with this many seconds."""
+        return Context(self.clock, seconds)
+
+    def record(self, key: str) -> dict[str, Any] | None:
+        """An idempotency record in DynamoDB's spelling."""
+        return self._item("idempotency", {"id": {"S": key}})
+
+    def row(self, order_id: str) -> dict[str, Any] | None:
+        """An order row in DynamoDB's spelling."""
+        return self._item("orders", {"order_id": {"S": order_id}})
+
+    def _item(self, table: str, key: dict[str, Any]) -> dict[str, Any] | None:
+        item: dict[str, Any] | None = self.dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item")
+        return item
+
+    def empty(self, table: str, key: str) -> None:
+        """Delete all items of a table, as TTL or a hand would."""
+        for item in self.dynamodb.scan(TableName=table)["Items"]:
+            self.dynamodb.delete_item(TableName=table, Key={key: item[key]})
+
+    def messages(self, queue: str) -> list[dict[str, Any]]:
+        """Take all visible messages off a queue."""
+        found: list[dict[str, Any]] = []
+        while True:
+            batch = self.sqs.receive_message(
+                QueueUrl=self.queues[queue],
+                MaxNumberOfMessages=10,
+                MessageAttributeNames=["All"],
+                AttributeNames=["All"],
+            ).get("Messages", [])
+            if not batch:
+                return found
+            found += batch
+
+    @property
+    def store(self) -> Store:
+        """A store as the functions make it, on this world's clock."""
+        return Store(
+            client=self.dynamodb,
+            table="idempotency",
+            clock=self.clock,
+            rng=random.Random(7),
+            ttl_s=int(ENVIRONMENT["RECORD_TTL_S"]),
+            request_s=3.0,
+        )
+
+    @property
+    def engine(self) -> Engine:
+        """An engine as the functions make it, on this world's clock."""
+        return Engine(store=self.store, clock=self.clock, skew_s=2.0)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A fresh world: empty tables and queues, no faults planned; planned faults must have come up by the end."""
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("_X_AMZN_TRACE_ID", raising=False)
+    clock = FakeClock()
+    monkeypatch.setattr(clocks, "SYSTEM", clock)
+    caches = (aws.client, runtime.engine, runtime.consumer)
+    with mock_aws():
+        for cache in caches:
+            cache.cache_clear()
+        wire = Wire()
+        for service in SERVICES:
+            wire.put_on(aws.client(service))
+        queues = {name: aws.client("sqs").create_queue(QueueName=name)["QueueUrl"] for name in QUEUES}
+        monkeypatch.setenv("QUEUE_URL", queues["orders"])
+        monkeypatch.setenv("DLQ_URL", queues["dlq"])
+        _create_tables(aws.client("dynamodb"))
+        aws.client("s3").create_bucket(Bucket="receipts", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+        wire.sent.clear()
+        yield World(clock, wire, queues)
+        assert not wire.unspent, f"planned faults that never came up: {wire.unspent}"
+    for cache in caches:
+        cache.cache_clear()
+
+
+def _create_tables(dynamodb: Any) -> None:
+    dynamodb.create_table(
+        TableName="idempotency",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    dynamodb.create_table(
+        TableName="orders",
+        KeySchema=[{"AttributeName": "order_id", "KeyType": "HASH"}],
+        AttributeDefinitions=[
+            {"AttributeName": "order_id", "AttributeType": "S"},
+            {"AttributeName": "open_shard", "AttributeType": "S"},
+            {"AttributeName": "open_since", "AttributeType": "N"},
+        ],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "open-orders",
+                "KeySchema": [
+                    {"AttributeName": "open_shard", "KeyType": "HASH"},
+                    {"AttributeName": "open_since", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )

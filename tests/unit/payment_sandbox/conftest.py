@@ -1,0 +1,140 @@
+"""The sandbox on moto, behind a real socket, spoken to by Stripe's own SDK."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import boto3
+import pytest
+import stripe
+from botocore.client import BaseClient
+from moto import mock_aws
+
+from functions.payment_sandbox import host
+from functions.payment_sandbox.handler import handler
+from shared.aws import client
+from tests.unit.http_lambda import serve
+
+TABLE = "ledger"
+
+
+class Clock:
+    """Time that passes a millisecond a look, so that ids differ, and as far as a test says."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_767_225_600.0
+        self.waits: list[float] = []
+
+    def now(self) -> float:
+        self.now_s += 0.001
+        return self.now_s
+
+    def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(host, "now", clock.now)
+    monkeypatch.setattr(host, "wait", clock.wait)
+    return clock
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, value in {
+        "AWS_DEFAULT_REGION": "eu-central-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "CLIENT_CONNECT_TIMEOUT_S": "0.1",
+        "CLIENT_READ_TIMEOUT_S": "0.5",
+        "LEDGER_TABLE": TABLE,
+        "SLOW_S": "1.5",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("API_KEY_SECRET_ARN", raising=False)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    one_at_a_time = threading.RLock()
+    call = BaseClient._make_api_call
+
+    def locked(self: BaseClient, *args: object, **kwargs: object) -> object:
+        # moto's conditional writes are not atomic across threads; DynamoDB's are.
+        with one_at_a_time:
+            return call(self, *args, **kwargs)
+
+    with mock_aws():
+        client.cache_clear()
+        monkeypatch.setattr(BaseClient, "_make_api_call", locked)
+        boto3.client("dynamodb").create_table(
+            TableName=TABLE,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+        )
+        yield
+    client.cache_clear()
+
+
+@pytest.fixture
+def url(aws: None, clock: Clock) -> Iterator[str]:  # noqa: ARG001 - they must stand before it does
+    with serve(handler) as url:
+        yield url
+
+
+Connect = Callable[[str], stripe.StripeClient]
+
+
+@pytest.fixture
+def connect(url: str) -> Connect:
+    """A client with some API key."""
+
+    def connect(api_key: str) -> stripe.StripeClient:
+        return stripe.StripeClient(
+            api_key,
+            base_addresses={"api": url},
+            http_client=stripe.RequestsClient(timeout=(2, 20)),
+            max_network_retries=0,
+        )
+
+    return connect
+
+
+@pytest.fixture
+def api(connect: Connect) -> stripe.StripeClient:
+    return connect("sk_test_1")
+
+
+class Shop:
+    """What the tests do over and over."""
+
+    def __init__(self, api: stripe.StripeClient) -> None:
+        self.api = api
+        self.intents = api.v1.payment_intents
+
+    def intent(self, method: str = "pm_card_visa", order_id: str = "ord_1") -> stripe.PaymentIntent:
+        return self.intents.create(
+            params={
+                "amount": 2500,
+                "currency": "eur",
+                "payment_method": method,
+                "payment_method_types": ["card"],
+                "metadata": {"order_id": order_id},
+            }
+        )
+
+    def confirm(self, intent: stripe.PaymentIntent, key: str | None = None) -> stripe.PaymentIntent:
+        return self.intents.confirm(intent.id, options={"idempotency_key": key} if key else {})
+
+    def status(self, intent: stripe.PaymentIntent) -> str:
+        return self.intents.retrieve(intent.id).status
+
+    def ledger(self) -> list[tuple[str, str]]:
+        """Order and outcome of each charge, newest first."""
+        charges = self.api.v1.charges.list(params={"limit": 100}).data
+        return [(charge.metadata["order_id"], charge.status) for charge in charges]
+
+
+@pytest.fixture
+def shop(api: stripe.StripeClient) -> Shop:
+    return Shop(api)

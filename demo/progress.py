@@ -42,13 +42,15 @@ class Steps:
     def step(self, text: str, total: int | None = None) -> Iterator[Callable[..., None]]:
         """Run a step of `total` parts (None: unknown).
 
-        Yields a function that tells where it is: `tell(done=3, total=20, detail="orders queue")`, each optional.
+        Yields a function that tells where it is: `tell(done=3, total=20, detail="orders queue")` or `tell(advance=1)`.
         """
         task = self._live.add_task(text, total=total, detail="")
 
-        def tell(done: int | None = None, total: int | None = None, detail: str | None = None) -> None:
+        def tell(
+            done: int | None = None, total: int | None = None, advance: int | None = None, detail: str | None = None
+        ) -> None:
             fields: dict[str, Any] = {} if detail is None else {"detail": detail}
-            self._live.update(task, completed=done, total=total, **fields)
+            self._live.update(task, completed=done, total=total, advance=advance, **fields)
 
         started = time.monotonic()
         try:

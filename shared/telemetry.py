@@ -19,6 +19,9 @@ PARKED = "Parked"  # sent to the DLQ at once, with a reason
 EFFECT_WITHOUT_STATE = "EffectWithoutState"  # the effect happened and its state was refused
 RETRIED = "Retried"  # comes back later
 NOT_STARTED = "NotStarted"  # no time was left for it
+SENT = "Sent"  # events sent on
+RESENT = "Resent"  # events sent on once more, because the queue had refused them
+LEFT = "Left"  # orders that the sweep found open and could not help this time
 
 
 def count(operation: str, counts: Mapping[str, int]) -> None:

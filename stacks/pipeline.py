@@ -34,7 +34,7 @@ class PipelineStack(Stack):
         common: dict[str, Any] = {"settings": settings, "data": data}
         records, rows = data.idempotency.table_arn, data.orders.table_arn
 
-        api = Api(self, **common)
+        Api(self, **common)
         order = QueueConsumer(
             self,
             "order",

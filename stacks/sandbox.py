@@ -31,6 +31,7 @@ class SandboxStack(Stack):
             sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
             encryption=dynamodb.TableEncryption.AWS_MANAGED,
+            time_to_live_attribute="expiration",  # of idempotency keys, which the provider forgets after a day
             removal_policy=RemovalPolicy.DESTROY,
         )
         key = secretsmanager.Secret(

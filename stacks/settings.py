@@ -109,7 +109,7 @@ LAPTOP_TIMES = Times(
     outage_s=60,
     backoff_base_s=1,
     backoff_cap_s=4,
-    sweep_age_s=20,
+    sweep_age_s=60,  # the outage: a killed worker's own message comes back sooner
     sweep_every_min=1,
 )
 

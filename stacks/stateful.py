@@ -1,6 +1,6 @@
 """What outlives a deployment: the two tables, the receipts, and the address that mails come from."""
 
-from typing import Any
+from typing import Any, cast
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -23,8 +23,9 @@ class StatefulStack(Stack):
             settings,
             key="id",
             time_to_live_attribute="expiration",
-            stream=dynamodb.StreamViewType.NEW_IMAGE,  # the relay reads the outbox from it
+            stream=dynamodb.StreamViewType.NEW_IMAGE,
         )
+        self.outbox_stream_arn = cast(str, self.idempotency.table_stream_arn)  # what the relay reads
         # No TTL: the order row is what still knows the order when its records have expired.
         self.orders = _table(self, "Orders", settings, key="order_id")
         self.orders.add_global_secondary_index(

@@ -52,6 +52,7 @@ class Timing:
     step_needs_s: float
     timeout_s: int
     visibility_s: int
+    max_receives: int
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,6 @@ class Times:
             f"back-off base {self.backoff_base_s} s and cap {self.backoff_cap_s} s: need 1 <= base <= cap",
         )
         require(
-            self.max_receives <= SQS_RECEIVE_LIMIT,
-            f"an outage of {self.outage_s} s with waits up to {self.backoff_cap_s} s takes {self.max_receives} "
-            f"receives, but SQS counts only to {SQS_RECEIVE_LIMIT}",
-        )
-        require(
             self.source_retention_s < self.dlq_retention_s <= SQS_RETENTION_LIMIT_S,
             f"DLQ retention {self.dlq_retention_s} s, source retention {self.source_retention_s} s: a parked message "
             f"keeps its age, so the DLQ must keep it longer than the source, and SQS at most {SQS_RETENTION_LIMIT_S} s",
@@ -91,11 +87,6 @@ class Times:
             self.sweep_age_s < self.record_ttl_s,
             f"sweep age {self.sweep_age_s} s, record TTL {self.record_ttl_s} s: the sweep must come before the TTL",
         )
-
-    @property
-    def max_receives(self) -> int:
-        """Receives before a message is parked: what the outage takes at the shortest waits the jitter can draw."""
-        return receives_to_ride_out(self.outage_s, self.backoff_base_s, self.backoff_cap_s)
 
     @property
     def record_ttl_s(self) -> int:
@@ -107,17 +98,22 @@ class Times:
         """Records older than this the relay gives up: by then the sweep sends their events."""
         return max(self.sweep_age_s, STREAM_AGE_LEAST_S)
 
-    def timing(self, calls: Calls, *, window_s: int = 0, besides_s: float = 0) -> Timing:
+    @property
+    def sweep_timeout_s(self) -> int:
+        """A sweep may go on until the next one starts, with what it left."""
+        return min(self.sweep_every_min * 60, LAMBDA_LIMIT_S)
+
+    def timing(self, calls: Calls, *, window_s: int = 0, besides_s: float = 0, limit_s: int = LAMBDA_LIMIT_S) -> Timing:
         """The times of a function that makes `calls` and takes `besides_s` apart from them, all in seconds.
 
-        Raises SettingsError when the timeout is more than Lambda allows, or a message would come back, or
-        vanish, at a time that hurts.
+        Raises SettingsError when the timeout is past `limit_s`, or a message would come back, or vanish, at a
+        time that hurts.
         """
         # At worst every single request runs into its timeout.
         needs = round(calls.aws * self.aws.request_s + calls.provider * self.provider.request_s + besides_s, 3)
         timeout = math.ceil(needs + self.spare_s)
-        require(timeout <= LAMBDA_LIMIT_S, f"{calls} need a timeout of {timeout} s, Lambda's limit is {LAMBDA_LIMIT_S} s")
-        # Lambda retries a throttled invocation for up to five timeouts before the function sees the batch.
+        require(timeout <= limit_s, f"timeout {timeout} s for {calls}, limit {limit_s} s: fewer or shorter requests")
+        # Six times as AWS advises: a batch that Lambda holds while the function is throttled must not come back.
         # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
         visibility = 6 * timeout + window_s
         lease = timeout + self.lease_skew_s
@@ -126,10 +122,26 @@ class Times:
             f"visibility {visibility} s, lease up to {lease} s: the message of a killed worker would come back "
             "while it still counts as running",
         )
-        tries = self.max_receives * max(visibility, self.backoff_cap_s)
+        return Timing(needs, timeout, visibility, self._max_receives(visibility))
+
+    def _max_receives(self, visibility_s: int) -> int:
+        """Receives before a message is parked: the least that outlive the outage, however they go.
+
+        A failed step waits as its back-off says, at least half of what it may. A function that dies before it can
+        say anything, as when a deploy breaks its imports, gives its messages back after the visibility timeout,
+        which may be sooner: then the shortest wait is that of a back-off capped at twice that timeout.
+        """
+        shortest_cap = min(self.backoff_cap_s, 2 * visibility_s)
+        receives = receives_to_ride_out(self.outage_s, self.backoff_base_s, shortest_cap)
         require(
-            tries < self.source_retention_s,
-            f"{self.max_receives} receives take up to {tries} s, source retention is {self.source_retention_s} s: "
+            receives <= SQS_RECEIVE_LIMIT,
+            f"an outage of {self.outage_s} s takes {receives} receives, but SQS counts only to {SQS_RECEIVE_LIMIT}: "
+            f"longer waits than a back-off of {self.backoff_base_s} to {self.backoff_cap_s} s",
+        )
+        longest = receives * max(visibility_s, self.backoff_cap_s)
+        require(
+            longest < self.source_retention_s,
+            f"{receives} receives take up to {longest} s, source retention is {self.source_retention_s} s: "
             "a message would vanish before it is parked",
         )
-        return Timing(needs, timeout, visibility)
+        return receives

@@ -29,13 +29,17 @@ need_disk() { # megabytes
         "Free some, or move the clone, and run make again."
 }
 
-python_packages() {
+make_venv() {
     python=$(find_python)
-    need_disk 1500
     echo "setup: $("$python" --version) ($(command -v "$python"))"
     rm -rf $venv
     "$python" -m venv $venv || fail "$python can not make a virtual environment." \
         "On Debian and Ubuntu: apt-get install python3-venv (or python3.X-venv for another version)"
+}
+
+python_packages() {
+    need_disk 1500
+    if ! usable $venv/bin/python; then make_venv; fi
     # uv, itself pinned by the same lock, installs the rest: 4 s where pip takes a minute.
     awk '/^[a-z]/ { ours = /^uv==/ } ours' requirements/dev.txt >$venv/uv.txt
     $venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $venv/uv.txt ||

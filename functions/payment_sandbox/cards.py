@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from functions.payment_sandbox.errors import Missing
+from functions.payment_sandbox.errors import Invalid, Missing
 
 
 class Fault(StrEnum):
@@ -34,6 +34,13 @@ CARDS = {
     "pm_card_chargeDeclinedInsufficientFunds": Card("insufficient_funds", "Your card has insufficient funds."),
     **{f"pm_sandbox_{fault}": Card(fault=fault) for fault in Fault},
 }
+
+
+def only_cards(params: Mapping[str, str]) -> None:
+    """Raise Invalid if a method type other than card is asked for, by the present or the older parameter."""
+    for name, value in params.items():
+        if name.startswith(("allowed_payment_method_types", "payment_method_types")) and value != "card":
+            raise Invalid(f"The payment method type {value!r} is invalid: only 'card' is served.", param=name)
 
 
 def chosen(params: Mapping[str, str]) -> str | None:

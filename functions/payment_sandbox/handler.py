@@ -16,9 +16,10 @@ from shared.telemetry import logger
 
 
 def prune_keys(request: Request) -> Answer:
-    """Not Stripe's, hence under /v1/sandbox: forget all idempotency keys now instead of after a day."""
+    """Not Stripe's, hence under /v1/sandbox: forget all idempotency keys now. Call again while it `has_more`."""
     params.only(request.params)
-    return Answer(200, {"object": "sandbox.pruned_idempotency_keys", "count": keys.prune()})
+    count, more = keys.prune(request.deadline)
+    return Answer(200, {"object": "sandbox.pruned_idempotency_keys", "count": count, "has_more": more})
 
 
 ROUTES: dict[str, Callable[..., Answer]] = {

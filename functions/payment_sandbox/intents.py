@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 
 from functions.payment_sandbox import host, keys, params, store
-from functions.payment_sandbox.cards import CARDS, Fault, chosen
+from functions.payment_sandbox.cards import CARDS, Fault, chosen, only_cards
 from functions.payment_sandbox.errors import Contended, Failed, Missing, UnexpectedState
 from functions.payment_sandbox.objects import (
     JsonObject,
@@ -31,10 +31,11 @@ def create(request: Request) -> Answer:
     sent = request.params
     params.only(
         sent,
-        *("amount", "currency", "description", "metadata"),
-        *("payment_method", "payment_method_types", "automatic_payment_methods"),
+        *("amount", "currency", "description", "metadata", "payment_method"),
+        *("allowed_payment_method_types", "payment_method_types", "automatic_payment_methods"),
     )
     amount, currency, metadata = params.amount(sent), params.currency(sent), params.metadata(sent)
+    only_cards(sent)
     method = chosen(sent)
 
     def execute(claim: keys.Claim | None) -> Answer:

@@ -76,7 +76,7 @@ def decode(body: str, kinds: Mapping[str, type[Event]]) -> tuple[Envelope, Event
         return envelope, decode_as(bytes(envelope.data), kind)
     except msgspec.ValidationError as error:
         raise Permanent("schema_invalid", str(error)) from error
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:  # nested too deep, for one
         raise Permanent("unparsable", str(error)) from error
 
 

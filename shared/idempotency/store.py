@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 RESEND_BASE_S = 0.05
 RESEND_CAP_S = 1.0
+FORGOTTEN_S = 86_400
 
 T = TypeVar("T")
 
@@ -244,14 +245,15 @@ class Store:
                     "ConditionExpression": _MINE,
                     "UpdateExpression": (
                         "SET in_progress_expiration = :now_ms, unsettled = uncertain"
-                        + (", expiration = :now_s" if forget else "")
+                        + (", expiration = :past" if forget else "")
                     ),
                     "ExpressionAttributeNames": {"#status": "status", "#owner": "owner"},
                     "ExpressionAttributeValues": {
                         ":inprogress": {"S": INPROGRESS},
                         ":owner": {"S": claim.owner},
                         ":now_ms": {"N": str(now_ms)},
-                        **({":now_s": {"N": str(now_ms // 1000)}} if forget else {}),
+                        # Well past, so that the key is free for a worker whose clock is behind too.
+                        **({":past": {"N": str(now_ms // 1000 - FORGOTTEN_S)}} if forget else {}),
                     },
                 },
                 deadline_ms,

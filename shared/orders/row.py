@@ -125,8 +125,9 @@ def facts_of(order: OrderRequested) -> dict[str, Any]:
 
 
 def open_marks(order_id: str, now_ms: int) -> dict[str, Any]:
-    """The attributes by which the sweep finds an order that is not final; both go when it is."""
+    """The attributes by which the sweep finds an order that is not final. Every move starts them anew."""
     return {
         "open_shard": f"open-{zlib.crc32(order_id.encode()) % OPEN_SHARDS}",
         "open_since": now_ms // 1000,
+        "sweeps": 0,
     }

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import jsii
-from aws_cdk import AssetHashType, BundlingOptions, DockerImage, IgnoreMode, ILocalBundling
+from aws_cdk import AssetHashType, BundlingOptions, DockerImage, IgnoreMode, ILocalBundling, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT / "shared"
 WHEELS = ROOT / ".cache" / "wheels"
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 PLATFORM = "manylinux2014_aarch64"
@@ -40,9 +41,17 @@ def function_code(name: str) -> lambda_.Code:
     )
 
 
-def shared_layer(scope: Construct, *, third_party: bool) -> lambda_.LayerVersion:
-    """The `shared` package and, unless the runtime brings them along, the libraries it imports."""
-    return _layer(scope, "SharedLayer", _bundling("layer.txt" if third_party else None, ROOT / "shared"), ROOT / "shared")
+def shared_layer(scope: Construct, *, third_party: bool) -> lambda_.ILayerVersion:
+    """The stack's one layer with the `shared` package and, unless the runtime has them, the libraries it imports.
+
+    Each stack has its own: to share a layer across stacks is to be unable to change it.
+    """
+    stack, name = Stack.of(scope), "SharedLayer"
+    layer = stack.node.try_find_child(name)
+    if layer is None:
+        layer = _layer(stack, name, _bundling("layer.txt" if third_party else None, SHARED), SHARED)
+    assert isinstance(layer, lambda_.LayerVersion)  # noqa: S101 - for the type checker
+    return layer
 
 
 def payment_layer(scope: Construct) -> lambda_.LayerVersion:
@@ -91,8 +100,8 @@ def _bundling(lock: str | None, package: Path | None) -> LayerBundling:
 
 
 def _install(lock: Path, target: Path) -> None:
-    """Unpack the locked wheels, from the wheel cache alone, so that neither network nor machine can make a difference."""
-    done = subprocess.run(  # noqa: S603 - a fixed command
+    """Unpack the locked wheels from the cache alone: neither network nor machine may make a difference."""
+    done = subprocess.run(
         [
             *(sys.executable, "-m", "pip", "--isolated", "install", "--quiet", "--disable-pip-version-check"),
             *("--no-index", "--find-links", str(WHEELS), "--require-hashes", "--requirement", str(lock)),

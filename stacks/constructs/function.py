@@ -21,8 +21,8 @@ def allow(resource_arn: str, *actions: str) -> iam.PolicyStatement:
 
 
 def seconds(value: float) -> str:
-    """A time for the environment, in seconds."""
-    return f"{value:g}"
+    """A time for the environment; whole seconds have no decimal point."""
+    return str(int(value)) if value == int(value) else str(value)
 
 
 def client_environment(client: Client, prefix: str) -> dict[str, str]:

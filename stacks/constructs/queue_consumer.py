@@ -8,7 +8,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from stacks.constructs.function import AppFunction, allow, client_environment, seconds, step_environment
+from stacks.constructs.function import AppFunction, allow, seconds, step_environment
 from stacks.constructs.queues import private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import StatefulStack
@@ -54,7 +54,7 @@ class QueueConsumer(Construct):
             name,
             retention_s=times.source_retention_s,
             visibility_timeout=Duration.seconds(timing.visibility_s),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dlq, max_receive_count=times.max_receives),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dlq, max_receive_count=timing.max_receives),
         )
         self.function = AppFunction(
             self,

@@ -18,9 +18,7 @@ from stacks.stateful import OPEN_ORDERS, StatefulStack
 from stacks.times import Calls
 
 # A completed record that has events to send. Only leaf values can be matched, so the outbox is one string.
-OUTBOX_FILTER = {
-    "dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {"S": [{"exists": True}]}}}
-}
+OUTBOX_FILTER = {"dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {"S": [{"exists": True}]}}}}
 RELAY_BATCH = 50
 # With halving, what one bad record costs the shard: about log2(batch) + retries runs of the relay.
 RELAY_RETRIES = 10
@@ -33,8 +31,6 @@ class Relay(Construct):
         self, scope: Construct, *, settings: Settings, data: StatefulStack, consumers: Sequence[QueueConsumer]
     ) -> None:
         super().__init__(scope, "Relaying")
-        stream_arn = data.idempotency.table_stream_arn
-        assert stream_arn  # noqa: S101 - the table has a stream
         failures = private_queue(
             self,
             "Failures",
@@ -51,7 +47,7 @@ class Relay(Construct):
             environment={**_routes(self, consumers), "DLQ_URL": failures.queue_url},
             may=[
                 allow(
-                    stream_arn,
+                    data.outbox_stream_arn,
                     "dynamodb:DescribeStream",
                     "dynamodb:GetRecords",
                     "dynamodb:GetShardIterator",
@@ -66,7 +62,7 @@ class Relay(Construct):
             self,
             "Mapping",
             function_name=self.function.function_name,
-            event_source_arn=stream_arn,
+            event_source_arn=data.outbox_stream_arn,
             starting_position="TRIM_HORIZON",
             batch_size=RELAY_BATCH,
             bisect_batch_on_function_error=True,
@@ -84,13 +80,11 @@ class Sweep(Construct):
         self, scope: Construct, *, settings: Settings, data: StatefulStack, consumers: Sequence[QueueConsumer]
     ) -> None:
         super().__init__(scope, "Sweeping")
-        # Orders are read, sent on and put off in turn: what one run can not do, the next one does.
-        timing = settings.times.timing(Calls(aws=6))
         self.function = AppFunction(
             self,
             "sweep",
             settings=settings,
-            timeout_s=timing.timeout_s,
+            timeout_s=settings.times.sweep_timeout_s,
             environment={
                 **_routes(self, consumers),
                 "ORDERS_TABLE": data.orders.table_name,
@@ -107,7 +101,7 @@ class Sweep(Construct):
             self,
             "Schedule",
             schedule=events.Schedule.rate(Duration.minutes(settings.times.sweep_every_min)),
-            targets=[targets.LambdaFunction(self.function)],  # type: ignore[list-item]
+            targets=[targets.LambdaFunction(self.function)],
         )
 
 

@@ -1,5 +1,6 @@
 """Tables, queues and clients for every unit test, on moto, with the names that the stacks give."""
 
+import functools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ ENVIRONMENT = {
 }
 QUEUES = ("orders", "payments", "emails", "dlq", "relay-dlq")
 SERVICES = ("dynamodb", "sqs", "s3", "sesv2", "secretsmanager")
+
+# Making a client takes longer than most tests; moto forgets its state in between, the clients have none.
+_client = functools.cache(aws.client.__wrapped__)
 
 
 @dataclass
@@ -117,7 +121,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.delenv("_X_AMZN_TRACE_ID", raising=False)
     clock = FakeClock()
     monkeypatch.setattr(clocks, "SYSTEM", clock)
-    caches = (aws.client, runtime.engine, runtime.consumer)
+    monkeypatch.setattr(aws, "client", _client)
+    caches = (runtime.engine, runtime.consumer)
     with mock_aws():
         for cache in caches:
             cache.cache_clear()
@@ -131,6 +136,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         aws.client("s3").create_bucket(Bucket="receipts", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
         wire.sent.clear()
         yield World(clock, wire, queues)
+        for service in SERVICES:
+            wire.take_off(aws.client(service))
         assert not wire.unspent, f"planned faults that never came up: {wire.unspent}"
     for cache in caches:
         cache.cache_clear()

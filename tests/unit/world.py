@@ -128,8 +128,18 @@ class Wire:
     _always: dict[str, Fault] = field(default_factory=dict)
 
     def put_on(self, client: Any) -> None:
-        """Stand between a client and moto."""
+        """Stand between a client and moto.
+
+        In its stead: botocore asks every handler of the event, so moto's own would apply each request once more,
+        those that a fault has refused included.
+        """
+        client.meta.events.unregister("before-send", botocore_stubber)
         client.meta.events.register_first("before-send", self._send)
+
+    def take_off(self, client: Any) -> None:
+        """Stand aside again."""
+        client.meta.events.unregister("before-send", self._send)
+        client.meta.events.register("before-send", botocore_stubber)
 
     def plan(self, operation: str, *faults: Fault) -> None:
         """The next requests of an operation (`UpdateItem`, …) meet these, in order."""

@@ -2,8 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
-import boto3
 import pytest
 import stripe
 from botocore.client import BaseClient
@@ -15,6 +15,11 @@ from shared.aws import client
 from tests.unit.http_lambda import serve
 
 TABLE = "ledger"
+
+
+def seen(value: object) -> Any:
+    """What the SDK gave, without its types: they call everything optional, and a test knows better."""
+    return value
 
 
 class Clock:
@@ -56,7 +61,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("API_KEY_SECRET_ARN", raising=False)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     one_at_a_time = threading.RLock()
-    call = BaseClient._make_api_call
+    call = seen(BaseClient)._make_api_call
 
     def locked(self: BaseClient, *args: object, **kwargs: object) -> object:
         # moto's conditional writes are not atomic across threads; DynamoDB's are.
@@ -66,7 +71,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with mock_aws():
         client.cache_clear()
         monkeypatch.setattr(BaseClient, "_make_api_call", locked)
-        boto3.client("dynamodb").create_table(
+        client("dynamodb").create_table(
             TableName=TABLE,
             BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
@@ -118,7 +123,7 @@ class Shop:
                 "amount": 2500,
                 "currency": "eur",
                 "payment_method": method,
-                "payment_method_types": ["card"],
+                "allowed_payment_method_types": ["card"],
                 "metadata": {"order_id": order_id},
             }
         )

@@ -3,7 +3,7 @@
 import pytest
 import stripe
 
-from tests.unit.payment_sandbox.conftest import Shop
+from tests.unit.payment_sandbox.conftest import Shop, seen
 
 
 def test_an_intent_is_created_unconfirmed_and_nothing_is_charged(shop: Shop) -> None:
@@ -52,12 +52,12 @@ def test_a_declined_card_is_a_card_error_and_a_failed_charge(shop: Shop, method:
     with pytest.raises(stripe.CardError) as declined:
         shop.confirm(created)
     assert (declined.value.http_status, declined.value.code) == (402, "card_declined")
-    assert declined.value.error.decline_code == decline_code
-    assert declined.value.error.payment_intent.id == created.id
+    assert seen(declined.value).error.decline_code == decline_code
+    assert seen(declined.value).error.payment_intent.id == created.id
     intent = shop.intents.retrieve(created.id)
     assert intent.status == "requires_payment_method"
-    assert intent.last_payment_error.code == "card_declined"
-    assert intent.last_payment_error.decline_code == decline_code
+    assert seen(intent).last_payment_error.code == "card_declined"
+    assert seen(intent).last_payment_error.decline_code == decline_code
     assert (intent.payment_method, intent.amount_received) == (None, 0)
     (charge,) = shop.api.v1.charges.list().data
     assert (charge.id, charge.status, charge.paid) == (intent.latest_charge, "failed", False)
@@ -84,7 +84,7 @@ def test_a_succeeded_intent_can_be_neither_confirmed_nor_cancelled(shop: Shop) -
         with pytest.raises(stripe.InvalidRequestError) as refused:
             act(intent.id)
         assert (refused.value.http_status, refused.value.code) == (400, "payment_intent_unexpected_state")
-        assert refused.value.error.payment_intent.status == "succeeded"
+        assert seen(refused.value).error.payment_intent.status == "succeeded"
     assert shop.status(intent) == "succeeded"
     assert shop.ledger() == [("ord_1", "succeeded")]
 

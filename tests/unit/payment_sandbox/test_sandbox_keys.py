@@ -1,25 +1,32 @@
 """Idempotency keys: replayed, compared, in flight, lapsed, pruned."""
 
+from typing import Any
+
 import pytest
 import requests
 import stripe
 
-from functions.payment_sandbox import store
+from functions.payment_sandbox import keys, store
 from tests.unit.http_lambda import WorkerDied
-from tests.unit.payment_sandbox.conftest import Clock, Shop
+from tests.unit.payment_sandbox.conftest import Clock, Shop, seen
 
 NEW = {"amount": 2500, "currency": "eur", "payment_method": "pm_card_visa", "metadata": {"order_id": "ord_1"}}
 
 
-def create(shop: Shop, key: str, **changed: object) -> stripe.PaymentIntent:
-    return shop.intents.create(params={**NEW, **changed}, options={"idempotency_key": key})
+def create(shop: Shop, key: str, **changed: Any) -> stripe.PaymentIntent:
+    return shop.intents.create(params=seen({**NEW, **changed}), options={"idempotency_key": key})
+
+
+def prune(url: str) -> Any:
+    headers = {"Authorization": "Bearer any"}
+    return requests.delete(f"{url}/v1/sandbox/idempotency_keys", headers=headers, timeout=20).json()
 
 
 def test_a_repeated_create_replays_the_first_answer_and_says_so(shop: Shop) -> None:
     first, again = create(shop, "k"), create(shop, "k")
     assert again.to_dict() == first.to_dict()
-    assert first.last_response.headers.get("Idempotent-Replayed") is None
-    assert again.last_response.headers["Idempotent-Replayed"] == "true"
+    assert seen(first).last_response.headers.get("Idempotent-Replayed") is None
+    assert seen(again).last_response.headers["Idempotent-Replayed"] == "true"
     assert len(shop.intents.list().data) == 1
 
 
@@ -37,7 +44,7 @@ def test_a_decline_is_replayed_even_after_the_intent_was_cancelled(shop: Shop) -
     shop.intents.cancel(intent.id)
     with pytest.raises(stripe.CardError) as replayed:
         shop.confirm(intent, "k")
-    assert replayed.value.headers["Idempotent-Replayed"] == "true"
+    assert seen(replayed.value).headers["Idempotent-Replayed"] == "true"
     assert shop.ledger() == [("ord_1", "failed")]
 
 
@@ -47,7 +54,7 @@ def test_a_refusal_by_the_intents_state_is_replayed_too(shop: Shop) -> None:
         with pytest.raises(stripe.InvalidRequestError) as refused:
             shop.confirm(intent, "k")
         assert refused.value.code == "payment_intent_unexpected_state"
-        assert refused.value.headers.get("Idempotent-Replayed") == replayed
+        assert seen(refused.value).headers.get("Idempotent-Replayed") == replayed
 
 
 def test_the_same_key_with_other_parameters_is_an_idempotency_error(shop: Shop) -> None:
@@ -55,7 +62,7 @@ def test_the_same_key_with_other_parameters_is_an_idempotency_error(shop: Shop) 
     with pytest.raises(stripe.IdempotencyError) as reused:
         create(shop, "k", amount=2600)
     assert reused.value.http_status == 400
-    assert reused.value.json_body["error"]["type"] == "idempotency_error"
+    assert seen(reused.value).json_body["error"]["type"] == "idempotency_error"
     assert create(shop, "k").id == first.id
 
 
@@ -106,8 +113,8 @@ def test_a_key_in_flight_is_a_409_with_its_code_until_the_answer_is_there(
     monkeypatch.setattr("functions.payment_sandbox.host.wait", meanwhile)
     shop.confirm(intent, "k")
     (busy,) = refusals
-    assert (busy.http_status, busy.error.code) == (409, "idempotency_key_in_use")
-    assert shop.confirm(intent, "k").last_response.headers["Idempotent-Replayed"] == "true"
+    assert (busy.http_status, seen(busy).error.code) == (409, "idempotency_key_in_use")
+    assert seen(shop.confirm(intent, "k")).last_response.headers["Idempotent-Replayed"] == "true"
     assert shop.ledger() == [("ord_1", "succeeded")]
 
 
@@ -151,7 +158,7 @@ def test_a_worker_that_stalled_past_its_claim_does_nothing_any_more(
     monkeypatch.setattr(store, "transact", stalled)
     with pytest.raises(stripe.APIError) as superseded:
         shop.confirm(intent, "k")
-    assert (superseded.value.http_status, superseded.value.error.code) == (409, "idempotency_key_in_use")
+    assert (superseded.value.http_status, seen(superseded.value).error.code) == (409, "idempotency_key_in_use")
     assert shop.ledger() == [("ord_1", "failed")]
 
 
@@ -169,7 +176,7 @@ def test_a_charge_whose_confirmation_by_the_table_was_lost_is_replayed_and_not_m
         losing.setattr(store, "transact", applied_but_lost)
         with pytest.raises(stripe.APIError) as unknown:
             shop.confirm(intent, "k")
-    assert (unknown.value.http_status, unknown.value.json_body["error"]["type"]) == (500, "api_error")
+    assert (unknown.value.http_status, seen(unknown.value).json_body["error"]["type"]) == (500, "api_error")
     assert shop.confirm(intent, "k").status == "succeeded"
     assert shop.ledger() == [("ord_1", "succeeded")]
 
@@ -200,10 +207,7 @@ def test_a_key_is_pruned_after_a_day_and_then_means_a_new_request(shop: Shop, cl
 def test_all_keys_can_be_pruned_at_once_for_a_test(shop: Shop, url: str) -> None:
     intent = create(shop, "k")
     shop.confirm(intent, "k2")
-    pruned = requests.delete(
-        f"{url}/v1/sandbox/idempotency_keys", headers={"Authorization": "Bearer any"}, timeout=20
-    ).json()
-    assert pruned == {"object": "sandbox.pruned_idempotency_keys", "count": 2}
+    assert prune(url) == {"object": "sandbox.pruned_idempotency_keys", "count": 2, "has_more": False}
     assert create(shop, "k").id != intent.id
     with pytest.raises(stripe.InvalidRequestError) as refused:
         shop.confirm(intent, "k2")
@@ -216,12 +220,20 @@ def test_a_key_in_flight_is_not_pruned(shop: Shop, url: str, monkeypatch: pytest
     transact = store.transact
 
     def prune_meanwhile(writes: list[store.Write]) -> None:
-        requests.delete(f"{url}/v1/sandbox/idempotency_keys", headers={"Authorization": "Bearer any"}, timeout=20)
+        prune(url)
         transact(writes)
 
     monkeypatch.setattr(store, "transact", prune_meanwhile)
     with pytest.raises(stripe.CardError):
         shop.confirm(intent, "k")
+
+
+def test_more_keys_than_one_batch_are_pruned_and_time_that_runs_out_is_told(shop: Shop, clock: Clock) -> None:
+    for n in range(30):
+        create(shop, f"k{n}")
+    assert keys.prune(clock.now()) == (0, True)
+    assert keys.prune(clock.now() + 5) == (30, False)
+    assert keys.prune(clock.now() + 5) == (0, False)
 
 
 def test_an_overlong_key_is_refused(shop: Shop) -> None:

@@ -3,13 +3,13 @@
 import pytest
 import stripe
 
-from tests.unit.payment_sandbox.conftest import Shop
+from tests.unit.payment_sandbox.conftest import Shop, seen
 
 
 def test_intents_are_listed_newest_first_ten_a_page_unless_said_otherwise(shop: Shop) -> None:
     ids = [shop.intent(order_id=f"ord_{n}").id for n in range(12)]
     page = shop.intents.list()
-    assert (page.object, page.url, page.has_more) == ("list", "/v1/payment_intents", True)
+    assert (seen(page).object, page.url, page.has_more) == ("list", "/v1/payment_intents", True)
     assert [intent.id for intent in page.data] == ids[:1:-1]
     rest = shop.intents.list(params={"starting_after": page.data[-1].id})
     assert ([intent.id for intent in rest.data], rest.has_more) == ([ids[1], ids[0]], False)
@@ -55,7 +55,7 @@ def test_the_charges_of_one_intent_are_its_own(shop: Shop, api: stripe.StripeCli
 def test_what_a_list_can_not_start_from_or_filter_by_is_refused(shop: Shop, api: stripe.StripeClient) -> None:
     for param in ("starting_after", "payment_intent"):
         with pytest.raises(stripe.InvalidRequestError) as refused:
-            api.v1.charges.list(params={param: "none"})
+            api.v1.charges.list(params=seen({param: "none"}))
         assert (refused.value.code, refused.value.param) == ("resource_missing", param)
     for limit in (0, 101, -1):
         with pytest.raises(stripe.InvalidRequestError) as refused:

@@ -8,7 +8,7 @@ import pytest
 import stripe
 
 from functions.payment_sandbox import store
-from tests.unit.payment_sandbox.conftest import Shop
+from tests.unit.payment_sandbox.conftest import Shop, seen
 
 Between = Callable[[Callable[[], object]], None]
 
@@ -36,7 +36,7 @@ def outcome(act: Callable[[], stripe.PaymentIntent]) -> str:
     try:
         return act().status
     except stripe.StripeError as error:
-        return str(error.error.code)
+        return str(seen(error).error.code)
 
 
 def test_of_two_confirmations_with_different_keys_the_later_writer_is_refused(shop: Shop, between: Between) -> None:
@@ -65,13 +65,13 @@ def test_a_confirmation_with_another_card_that_gets_in_after_a_decline_is_judged
 ) -> None:
     """Both find the intent unconfirmed; one is declined in between, and the other still pays: once."""
     intent = shop.intent("pm_card_chargeDeclined")
-    between(lambda: pytest.raises(stripe.CardError, shop.confirm, intent))
+    between(lambda: outcome(lambda: shop.confirm(intent)))
     paid = shop.intents.confirm(intent.id, params={"payment_method": "pm_card_visa"})
     assert paid.status == "succeeded"
     assert shop.ledger() == [("ord_1", "succeeded"), ("ord_1", "failed")]
 
 
-def test_of_two_intents_of_one_order_only_one_meets_the_fault(shop: Shop, between: Between) -> None:
+def test_of_two_intents_of_one_order_only_one_meets_the_fault(shop: Shop) -> None:
     one, other = shop.intent("pm_sandbox_error_after"), shop.intent("pm_sandbox_error_after")
     get = store.get
     faults_read = threading.Barrier(2)
@@ -86,7 +86,7 @@ def test_of_two_intents_of_one_order_only_one_meets_the_fault(shop: Shop, betwee
         patch.setattr(store, "get", both_read_it)
         results = [pool.submit(shop.intents.confirm, intent.id) for intent in (one, other)]
         errors = [result.exception() for result in results]
-    assert sorted(type(error) for error in errors if error) == [stripe.APIError]
+    assert [type(error) for error in errors if error] == [stripe.APIError]
     assert [shop.status(intent) for intent in (one, other)] == ["succeeded", "succeeded"]
     assert len(shop.ledger()) == 2
 
@@ -131,6 +131,6 @@ def test_an_intent_that_changes_on_every_try_is_a_429_and_the_key_stays_free(
         contended.setattr(store, "intent", stale)
         with pytest.raises(stripe.RateLimitError) as busy:
             shop.confirm(intent, "k")
-    assert (busy.value.http_status, busy.value.error.code) == (429, "lock_timeout")
+    assert (busy.value.http_status, seen(busy.value).error.code) == (429, "lock_timeout")
     assert shop.ledger() == []
     assert shop.confirm(intent, "k").status == "succeeded"

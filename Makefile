@@ -1,0 +1,91 @@
+# make help tells what there is. Every target sets up what it needs by itself, once.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lock test lint types unit stacks e2e up down demo invoke logs synth deploy destroy clean
+
+PYTHON_PACKAGES := .venv/.done
+NODE_PACKAGES := node_modules/.done
+WHEELS := .cache/wheels/.done
+READY := $(PYTHON_PACKAGES) $(NODE_PACKAGES)
+SOURCES := $(wildcard app.py) stacks functions shared demo tests tools
+
+PY := .venv/bin/python
+PYTEST := $(PY) -m pytest
+CDK := .venv/bin/node node_modules/aws-cdk/bin/cdk
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export CDK_DISABLE_CLI_TELEMETRY := true
+
+help: ## this list
+	@awk -F ':.*## ' '/^## /{ printf "\n%s\n", substr($$0, 4) } /^[a-z0-9]+:.*## /{ printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@printf '\n'
+
+## On the laptop: a local AWS, no account, no Docker
+
+demo: $(READY) ## orders, duplicates, faults and kills through the deployed app, then an audit (ORDERS=120 SEED=1)
+	@$(PY) -m demo $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED))
+
+up: $(READY) ## start it, deploy the app, leave it running (PORT=4566; without, a free one)
+	@$(PY) -m demo.local up $(if $(PORT),--port $(PORT))
+
+down: $(PYTHON_PACKAGES) ## end it
+	@$(PY) -m demo.local down
+
+invoke: $(PYTHON_PACKAGES) ## run a function with its sample event on what `make up` started (FUNCTION=order)
+	@$(PY) -m demo.local invoke $(FUNCTION)
+
+logs: $(PYTHON_PACKAGES) ## print what a function logged there (FUNCTION=order)
+	@$(PY) -m demo.local logs $(FUNCTION)
+
+## Checks
+
+test: lint types unit stacks e2e ## all of these
+
+lint: $(PYTHON_PACKAGES) ## ruff
+	.venv/bin/ruff check .
+
+types: $(PYTHON_PACKAGES) ## mypy --strict
+	.venv/bin/mypy $(SOURCES)
+
+unit: $(PYTHON_PACKAGES) ## the core, the functions, every schedule of crashes: no AWS, seconds
+	$(PYTEST) -n 2 tests/unit tests/schedules
+
+stacks: $(READY) $(WHEELS) ## the synthesised templates
+	$(PYTEST) tests/stacks
+
+e2e: $(READY) ## the app, deployed to a local AWS of its own
+	$(PYTEST) tests/e2e
+
+## A real account
+
+synth: $(READY) $(WHEELS) ## write the templates to cdk.out/ (STAGE=local|sandbox|prod)
+	@$(PY) -m tools.account synth $(STAGE)
+
+deploy: $(READY) $(WHEELS) ## deploy, after you confirm account, region and stage (STAGE=sandbox SENDER=you@example.com)
+	@$(PY) -m tools.account deploy $(STAGE)
+
+destroy: $(READY) $(WHEELS) ## take it down again, after you confirm the same (STAGE=sandbox)
+	@$(PY) -m tools.account destroy $(STAGE)
+
+## The clone itself
+
+setup: $(READY) $(WHEELS) ## install all tools into this folder (implicit in the others)
+
+lock: $(READY) ## resolve requirements/*.in and package.json anew, with hashes
+	@tools/lock.sh
+
+clean: ## remove all that was installed, built or cached here
+	@if [ -e .local/state.json ]; then $(MAKE) --no-print-directory down; fi
+	rm -rf .venv node_modules .cache .local cdk.out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PYTHON_PACKAGES): requirements/dev.txt tools/setup.sh
+	@tools/setup.sh python
+	@touch $@
+
+$(NODE_PACKAGES): package-lock.json $(PYTHON_PACKAGES)
+	@tools/setup.sh node
+	@touch $@
+
+$(WHEELS): requirements/layer.txt requirements/payment.txt $(PYTHON_PACKAGES)
+	@tools/setup.sh wheels
+	@touch $@

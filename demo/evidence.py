@@ -1,0 +1,67 @@
+"""Asks every witness after the run, and counts what the table shows."""
+
+import json
+from collections import Counter
+
+from demo import logs
+from demo.audit import DeadLetter, Evidence
+from demo.local.running import Running
+from demo.plan import MISBEHAVES
+from demo.report import Figures
+from demo.run import Done
+from demo.witness import QUEUES, Ledger, Mailbox, Queues, Receipts, Tables
+
+CONSUMERS = ("Order", "Payment", "Email")
+
+
+def collect(running: Running) -> Evidence:
+    """What the ledger, the mailbox, the tables, the bucket and the queues say now."""
+    tables, queues = Tables(running), Queues(running)
+    return Evidence(
+        charges=Ledger(running).charges(),
+        mails=Mailbox(running).mails(),
+        orders=tables.orders(),
+        records=tables.records(),
+        receipts=frozenset(Receipts(running).keys()),
+        waiting={name: queues.depth(name).total for name in QUEUES},
+        dead_letters=[_dead_letter(name, message) for name in QUEUES for message in queues.messages(f"{name}Dlq")],
+    )
+
+
+def _dead_letter(queue: str, message: dict[str, object]) -> DeadLetter:
+    try:
+        order_id = json.loads(str(message["Body"]))["data"]["order_id"]
+    except (ValueError, KeyError, TypeError):
+        order_id = ""
+    attributes = message["MessageAttributes"]
+    reason = attributes.get("reason", {}).get("StringValue") if isinstance(attributes, dict) else None
+    return DeadLetter(queue, str(order_id), reason or "received too often")
+
+
+def figures(running: Running, done: Done, evidence: Evidence, seconds: float) -> Figures:
+    """Counted from the witnesses and from what the functions logged."""
+    said = {name: logs.lines(running, running.outputs[f"{name}FunctionName"]) for name in CONSUMERS}
+    counts = logs.counts(line for lines in said.values() for line in lines)
+    by_name: Counter[str] = Counter()
+    for (_, name), count in counts.items():
+        by_name[name] += count
+    records = {record["id"]: record for record in evidence.records}
+    proven = [kill for kill in done.kills if kill.is_proven_by(records)]
+    accepted = done.tally.accepted.values()
+    return Figures(
+        accepted=len(accepted),
+        declined=sum(not order.pays for order in accepted),
+        by_api=sum(planned.by_api for planned in done.sent),
+        misbehaviours=sum(planned.payment_method in MISBEHAVES for planned in done.sent),
+        requests=done.tally.requests,
+        replayed_by_api=done.tally.replayed,
+        deliveries=sum(logs.deliveries(lines) for lines in said.values()),
+        replayed=by_name["DuplicateReplayed"],
+        kills=Counter(kill.function for kill in proven),
+        takeovers=by_name["Takeover"],
+        charges=sum(charge["status"] == "succeeded" for charge in evidence.charges),
+        declines=sum(charge["status"] == "failed" for charge in evidence.charges),
+        mails=len(evidence.mails),
+        dead_letters=len(evidence.dead_letters),
+        seconds=seconds,
+    )

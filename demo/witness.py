@@ -1,0 +1,207 @@
+"""The witnesses: what the ledger, the mailbox, the tables, the bucket and the queues say, each read from its source."""
+
+import json
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer
+
+from demo.local.running import Running
+
+Plain = dict[str, Any]
+
+QUEUES = ("Orders", "Payments", "Emails")
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A mail that was handed to SES."""
+
+    to: tuple[str, ...]
+    subject: str
+    text: str
+    message_id: str
+
+
+@dataclass(frozen=True)
+class Depth:
+    """How many messages a queue holds: to be taken now, taken and not yet deleted, and not yet to be taken."""
+
+    visible: int
+    in_flight: int
+    delayed: int
+
+    @property
+    def total(self) -> int:
+        return self.visible + self.in_flight + self.delayed
+
+
+class Ledger:
+    """The payment sandbox over HTTP, as an accountant with an API key sees it."""
+
+    def __init__(self, running: Running) -> None:
+        self._url = running.outputs["PaymentSandboxUrl"]
+
+    def charges(self) -> list[Plain]:
+        """Every charge that was ever executed, succeeded or failed, newest first."""
+        return list(self._pages("/v1/charges"))
+
+    def intents(self) -> list[Plain]:
+        return list(self._pages("/v1/payment_intents"))
+
+    def charges_of(self, order_id: str) -> list[Plain]:
+        return [charge for charge in self.charges() if charge["metadata"].get("order_id") == order_id]
+
+    def prune_keys(self) -> None:
+        """Let the provider forget all idempotency keys, as it does after a day."""
+        self._call("DELETE", "/v1/sandbox/idempotency_keys")
+
+    def _pages(self, path: str) -> Iterator[Plain]:
+        query = {"limit": "100"}
+        while True:
+            page = self._call("GET", f"{path}?{urllib.parse.urlencode(query)}")
+            yield from page["data"]
+            if not page["has_more"]:
+                return
+            query["starting_after"] = page["data"][-1]["id"]
+
+    def _call(self, method: str, path: str) -> Plain:
+        request = urllib.request.Request(  # noqa: S310 - the address is an output of our own stack
+            self._url + path, method=method, headers={"Authorization": "Bearer sk_test_auditor"}
+        )
+        with urllib.request.urlopen(request, timeout=20) as response:  # noqa: S310
+            answer: Plain = json.load(response)
+            return answer
+
+
+class Mailbox:
+    """All mails that were sent, by anyone to anyone."""
+
+    def __init__(self, running: Running) -> None:
+        self._url = f"{running.endpoint}/_ministack/ses/messages"
+
+    def mails(self) -> list[Mail]:
+        with urllib.request.urlopen(self._url, timeout=20) as response:  # noqa: S310 - loopback
+            by_account = json.load(response)["messages"]
+        return [
+            Mail(tuple(sent["To"]), sent["Subject"], sent["BodyText"] or "", sent["MessageId"])
+            for account in by_account.values()
+            for sent in account
+        ]
+
+    def mails_to(self, address: str) -> list[Mail]:
+        return [mail for mail in self.mails() if address in mail.to]
+
+
+class Tables:
+    """The order rows and the idempotency records, strongly consistent, in plain Python values."""
+
+    def __init__(self, running: Running) -> None:
+        self._dynamodb = running.client("dynamodb")
+        self._orders = running.outputs["OrdersTableName"]
+        self._records = running.outputs["IdempotencyTableName"]
+
+    def order(self, order_id: str) -> Plain | None:
+        return self._get(self._orders, {"order_id": order_id})
+
+    def record(self, key: str) -> Plain | None:
+        """An idempotency record, by `<operation>#<business key>`."""
+        return self._get(self._records, {"id": key})
+
+    def orders(self) -> list[Plain]:
+        return list(self._scan(self._orders))
+
+    def records(self, operation: str | None = None) -> list[Plain]:
+        """All records, or those of one operation."""
+        if operation is None:
+            return list(self._scan(self._records))
+        return list(
+            self._scan(
+                self._records,
+                FilterExpression="begins_with(id, :operation)",
+                ExpressionAttributeValues={":operation": {"S": f"{operation}#"}},
+            )
+        )
+
+    def forget(self, *keys: str) -> None:
+        """Delete these idempotency records as TTL would; none named: all of them."""
+        for key in keys or [record["id"] for record in self.records()]:
+            self._dynamodb.delete_item(TableName=self._records, Key={"id": {"S": key}})
+
+    def _get(self, table: str, key: Mapping[str, str]) -> Plain | None:
+        (name, value), *_ = key.items()
+        found = self._dynamodb.get_item(TableName=table, Key={name: {"S": value}}, ConsistentRead=True)
+        return plain(found["Item"]) if "Item" in found else None
+
+    def _scan(self, table: str, **how: Any) -> Iterator[Plain]:
+        for page in self._dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True, **how):
+            yield from map(plain, page["Items"])
+
+
+class Receipts:
+    """The bucket of receipts."""
+
+    def __init__(self, running: Running) -> None:
+        self._s3 = running.client("s3")
+        self._bucket = running.outputs["ReceiptsBucketName"]
+
+    def keys(self) -> set[str]:
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket)
+        return {entry["Key"] for page in pages for entry in page.get("Contents", [])}
+
+
+class Queues:
+    """The three queues and their DLQs, looked at without receiving anything."""
+
+    def __init__(self, running: Running) -> None:
+        self._sqs = running.client("sqs")
+        self._outputs = running.outputs
+        self._peek = f"{running.endpoint}/_ministack/sqs/messages"
+
+    def depth(self, name: str) -> Depth:
+        """`name` is Orders, Payments or Emails, or one of these with Dlq at the end."""
+        names = ("", "NotVisible", "Delayed")
+        found = self._sqs.get_queue_attributes(
+            QueueUrl=self._url(name), AttributeNames=[f"ApproximateNumberOfMessages{kind}" for kind in names]
+        )["Attributes"]
+        return Depth(*(int(found[f"ApproximateNumberOfMessages{kind}"]) for kind in names))
+
+    def messages(self, name: str) -> list[Plain]:
+        """What lies in a queue, receive counts and attributes included."""
+        query = urllib.parse.urlencode({"QueueUrl": self._url(name)})
+        with urllib.request.urlopen(f"{self._peek}?{query}", timeout=20) as response:  # noqa: S310 - loopback
+            by_account = json.load(response)["messages"]
+        return [
+            message
+            for regions in by_account.values()
+            for queues in regions.values()
+            for queue in queues.values()
+            for message in queue
+        ]
+
+    def send(self, name: str, body: str) -> None:
+        """Put a message on any of the queues, as the relay or a redrive would."""
+        self._sqs.send_message(QueueUrl=self._url(name), MessageBody=body)
+
+    def _url(self, name: str) -> str:
+        if name.endswith("Dlq"):
+            return self._outputs[f"{name}Url"]
+        return self._outputs[f"{name}QueueUrl"]
+
+
+def plain(item: Mapping[str, Any]) -> Plain:
+    """An item in plain Python values; whole numbers as int."""
+    return {name: _plain(TypeDeserializer().deserialize(value)) for name, value in item.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "as_integer_ratio") and not isinstance(value, bool | int | float):
+        return int(value)
+    return value

@@ -1,0 +1,182 @@
+"""The payment provider: Stripe's own SDK, its answers in the words of a step.
+
+Every call answers with the intent as it stands, also where Stripe spells that as an error with the intent inside: a
+declined card, a state that forbids the call. Anything else is raised as one of the core's errors (troubles.py).
+"""
+
+import functools
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import stripe
+
+from functions.payment.troubles import Replayed, harmless, trouble
+from shared import aws
+from shared.idempotency import Attempt
+from shared.orders.events import OrderPlaced
+from shared.telemetry import logger
+
+stripe.enable_telemetry = False
+logging.getLogger("stripe").setLevel(logging.WARNING)  # below, it logs what was sent and received
+
+# Where the provider names no reason.
+_REASONS = {
+    "requires_payment_method": "card_declined",
+    "requires_action": "authentication_required",
+    "canceled": "canceled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A payment intent; `amount` in minor units. https://docs.stripe.com/api/payment_intents/object"""
+
+    id: str
+    status: str
+    amount: int
+    currency: str  # upper case, as our events have it
+    order_id: str | None
+    charge_id: str | None  # of the last charge, paid or not
+    reason: str  # why it is not paid, where that is so
+
+
+class Provider:
+    """Payment intents. Safe to share between threads: each has a connection of its own.
+
+    No call starts that could not end, with the step's commit after it, before the worker is stopped: NotDone.
+    """
+
+    def __init__(self, url: str, secret_arn: str, connect_s: float, read_s: float) -> None:
+        """`connect_s` and `read_s`: timeouts of one request, in seconds."""
+        self._url = url
+        self._secret_arn = secret_arn
+        self._timeout = (connect_s, read_s)
+        self._client: stripe.StripeClient | None = None
+
+    def create(self, order: OrderPlaced, attempt: Attempt) -> Intent:
+        """An intent for the order, not confirmed; for about a day the same one again. Raises NotDone, Permanent."""
+
+        def under(key: str) -> Intent:
+            return self._ask(
+                "create",
+                attempt,
+                lambda api: api.v1.payment_intents.create(
+                    {
+                        "amount": order.total,
+                        "currency": order.currency.lower(),
+                        "payment_method": order.payment_method,
+                        "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
+                        "metadata": {"order_id": order.order_id},
+                    },
+                    {"idempotency_key": key},
+                ),
+                charges=False,
+            )
+
+        try:
+            return under(order.order_id)
+        except Replayed:
+            # Under this key the failure is all there is for a day. An intent too many charges nobody.
+            return under(f"{order.order_id}/{attempt.number}")
+
+    def retrieve(self, intent_id: str, attempt: Attempt) -> Intent:
+        """The intent as it is. Raises NotDone."""
+        return self._ask("retrieve", attempt, lambda api: api.v1.payment_intents.retrieve(intent_id), charges=False)
+
+    def confirm(self, intent: Intent, attempt: Attempt) -> Intent:
+        """Charge the card; answers what the intent came to. Raises NotDone, Unknown, Permanent.
+
+        No payment method is named: a declined intent has lost its own, so that confirming it again charges nothing.
+        """
+        return self._ask(
+            "confirm",
+            attempt,
+            lambda api: api.v1.payment_intents.confirm(
+                intent.id,
+                {"error_on_requires_action": True},  # the customer is not here to do anything
+                {"idempotency_key": _key(intent, "confirm", attempt)},
+            ),
+            calls=2,  # a declined one is cancelled by the same try
+        )
+
+    def cancel(self, intent: Intent, attempt: Attempt) -> Intent:
+        """End an intent that was not paid; one that was paid meanwhile stays so. Raises NotDone, Unknown."""
+        found = self._ask(
+            "cancel",
+            attempt,
+            lambda api: api.v1.payment_intents.cancel(
+                intent.id, options={"idempotency_key": _key(intent, "cancel", attempt)}
+            ),
+        )
+        return replace(found, reason=intent.reason)
+
+    def _ask(
+        self,
+        what: str,
+        attempt: Attempt,
+        call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
+        *,
+        charges: bool = True,
+        calls: int = 1,
+    ) -> Intent:
+        """Make a call. `charges`: an unknown outcome matters; `calls`: so many must still find time."""
+        api = self._connected()
+        attempt.require(calls * sum(self._timeout) + aws.request_s())
+        try:
+            answer = call(api)
+        except stripe.StripeError as error:
+            if isinstance(error, stripe.AuthenticationError) and self._client is api:
+                self._client = None  # the key was rotated: the next call fetches it anew
+            if error.error and error.error.payment_intent:
+                return _read(what, error.error.payment_intent, code=error.error.code, request_id=error.request_id)
+            raise trouble(what, error, charges=charges) from error
+        return _read(what, answer, request_id=answer.last_response.request_id if answer.last_response else None)
+
+    def _connected(self) -> stripe.StripeClient:
+        """The SDK's client; the API key is fetched once. Raises NotDone where it can not be had."""
+        api = self._client
+        if api is None:
+            with harmless("fetch the API key"):
+                secret = aws.client("secretsmanager").get_secret_value(SecretId=self._secret_arn)
+            api = self._client = stripe.StripeClient(
+                secret["SecretString"].strip(),
+                base_addresses={"api": self._url},
+                http_client=stripe.RequestsClient(timeout=self._timeout),
+                max_network_retries=0,  # it knows no deadline; the message comes back by itself
+            )
+        return api
+
+
+@functools.cache
+def provider() -> Provider:
+    """The process's provider. Raises KeyError naming the variable that is not set."""
+    return Provider(
+        url=os.environ["PROVIDER_URL"],
+        secret_arn=os.environ["PROVIDER_SECRET_ARN"],
+        connect_s=float(os.environ["PROVIDER_CONNECT_TIMEOUT_S"]),
+        read_s=float(os.environ["PROVIDER_READ_TIMEOUT_S"]),
+    )
+
+
+def _key(intent: Intent, what: str, attempt: Attempt) -> str:
+    """Another key each try: under the same one a stored 5xx is replayed for a day. The intent's state is the guard."""
+    return f"{intent.id}/{what}/{attempt.number}"
+
+
+def _read(what: str, found: stripe.PaymentIntent, *, request_id: str | None, code: str | None = None) -> Intent:
+    fields: Mapping[str, Any] = found.to_dict()
+    failure = fields.get("last_payment_error") or {}
+    intent = Intent(
+        id=fields["id"],
+        status=fields["status"],
+        amount=fields["amount"],
+        currency=fields["currency"].upper(),
+        order_id=(fields.get("metadata") or {}).get("order_id"),
+        charge_id=fields.get("latest_charge"),
+        reason=failure.get("decline_code") or failure.get("code") or _REASONS.get(fields["status"], ""),
+    )
+    logger.info("provider", call=what, intent=intent.id, status=intent.status, code=code, request_id=request_id)
+    return intent

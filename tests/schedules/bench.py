@@ -1,0 +1,206 @@
+"""Puts the production code on the bench: its network, clock, chance and threads become the explorer's, nothing else.
+
+All that is replaced stands here. Clients are made once and used for all schedules: with botocore's retries off they
+keep nothing from one to the next.
+"""
+
+import importlib
+import logging
+import os
+import random
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import botocore.signers
+import botocore.useragent
+import msgspec
+import pytest
+import requests
+
+from shared import aws, telemetry
+from shared.idempotency import batch, engine, runtime
+from shared.idempotency import clock as clocks
+from tests.schedules import provider
+from tests.schedules.model import QUEUE_URL, Call, read
+from tests.schedules.run import Run, Settings
+from tests.schedules.strands import Pool, current, maybe_current
+from tests.unit.world import FakeClock
+
+ROUTES = {
+    "order.requested": QUEUE_URL + "orders",
+    "order.placed": QUEUE_URL + "payments",
+    "order.paid": QUEUE_URL + "emails",
+    "order.declined": QUEUE_URL + "emails",
+}
+# The local stage's times, in seconds.
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "model",
+    "AWS_SECRET_ACCESS_KEY": "model",
+    "AWS_DEFAULT_REGION": "eu-west-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "STAGE": "test",
+    "POWERTOOLS_METRICS_NAMESPACE": "EffectivelyOnce",
+    "CLIENT_CONNECT_TIMEOUT_S": "0.1",
+    "CLIENT_READ_TIMEOUT_S": "0.5",
+    "IDEMPOTENCY_TABLE": "idempotency",
+    "ORDERS_TABLE": "orders",
+    "LEDGER_TABLE": "ledger",
+    "OPEN_ORDERS_INDEX": "open-orders",
+    "SWEEP_AGE_S": "60",
+    "RECORD_TTL_S": str(30 * 86400),
+    "LEASE_SKEW_S": "2",
+    "BACKOFF_BASE_S": "1",
+    "BACKOFF_CAP_S": "4",
+    "CONCURRENCY": "4",
+    "RECEIPTS_BUCKET": "receipts",
+    "SENDER": "shop@example.com",
+    "PROVIDER_URL": "https://provider.example",
+    "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:provider",
+    "PROVIDER_CONNECT_TIMEOUT_S": "0.1",
+    "PROVIDER_READ_TIMEOUT_S": "0.9",
+    "SLOW_S": "1.5",
+    "ROUTES": msgspec.json.encode(ROUTES).decode(),
+}
+SERVICES = ("dynamodb", "sqs", "s3", "sesv2", "secretsmanager")
+
+
+def _of_queue(name: str, needs_s: float) -> dict[str, str]:
+    urls = {"QUEUE_URL": QUEUE_URL + name, "DLQ_URL": f"{QUEUE_URL}{name}-dlq"}
+    return {**urls, "STEP_NEEDS_S": str(needs_s)}
+
+
+# What differs from function to function; steps need requests x (connect + read).
+OF_FUNCTION = {
+    "order": _of_queue("orders", 0.6),
+    "payment": _of_queue("payments", 4 * 0.6 + 3 * 1.0),
+    "email": _of_queue("emails", 5 * 0.6),
+    "relay": {"QUEUE_URL": "", "DLQ_URL": QUEUE_URL + "relay-dlq", "STEP_NEEDS_S": "0"},
+    "api": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0.6"},
+}
+
+
+class Bench:
+    """The place where runs happen, one after the other."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.run: Run | None = None
+        self.settings = Settings(lost_s=0.6, skew_s=2.0)
+        self._function = ""
+        self._consumers: dict[str, Any] = {}
+        self._make_consumer = runtime.consumer.__wrapped__
+
+    def become(self, function: str) -> None:
+        """The strand that goes on belongs to this function: its environment."""
+        if function != self._function:
+            os.environ.update(OF_FUNCTION[function], POWERTOOLS_SERVICE_NAME=function)
+            self._function = function
+
+    def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
+        """The production handler, as it stands."""
+        found: Callable[[dict[str, Any], Any], Any] = importlib.import_module(f"functions.{function}.handler").handler
+        return found
+
+    def consumer(self) -> Any:
+        """`runtime.consumer`, one for each function instead of one for the process."""
+        if self._function not in self._consumers:
+            self._consumers[self._function] = self._make_consumer()
+        return self._consumers[self._function]
+
+    @property
+    def now_running(self) -> Run:
+        assert self.run is not None
+        return self.run
+
+    def new_id(self) -> str:
+        strand = maybe_current()
+        return strand.new_id() if strand else "0"
+
+    def before_send(self, event_name: str, request: Any, **_: Any) -> Any:
+        """Every request of a boto3 client."""
+        call = read(event_name, request)
+        if current().inside:
+            return self.now_running.model.answer(call)
+        return self.now_running.send(call)
+
+    def to_provider(self, _: Any, request: requests.PreparedRequest, **__: Any) -> requests.Response:
+        """Every request of the Stripe SDK."""
+        call = Call(
+            "provider",
+            f"{request.method} {request.path_url.partition('?')[0]}",
+            {},
+            str(request.body or "").encode(),
+            str(request.url),
+        )
+        return self.now_running.ask(call, request)
+
+
+class _Even(random.Random):
+    """Chance that always comes out highest, so that a schedule repeats."""
+
+    def uniform(self, a: float, b: float) -> float:  # noqa: ARG002
+        return b
+
+    def randint(self, a: int, b: int) -> int:  # noqa: ARG002
+        return b
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """Everything in place; as it was afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**ENVIRONMENT, **OF_FUNCTION["order"], "POWERTOOLS_SERVICE_NAME": "order"}.items():
+            patch.setenv(name, value)
+        for name in ("_X_AMZN_TRACE_ID", "AWS_ENDPOINT_URL", "API_KEY_SECRET_ARN"):
+            patch.delenv(name, raising=False)
+        caches = (aws.client, runtime.engine)
+        for cache in caches:
+            cache.cache_clear()
+        it = Bench()
+        patch.setattr(clocks, "SYSTEM", it.clock)
+        patch.setattr(runtime, "random", SimpleNamespace(SystemRandom=lambda: _Even(0), Random=random.Random))
+        patch.setattr(runtime, "consumer", it.consumer)
+        patch.setattr(engine, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=it.new_id())))
+        patch.setattr(secrets, "token_hex", lambda _: it.new_id())
+        patch.setattr(batch, "ThreadPoolExecutor", Pool)
+        patch.setattr(requests.adapters.HTTPAdapter, "send", it.to_provider)
+        # Nobody reads who we are, nor our signature; they take four fifths of a request's time.
+        patch.setattr(botocore.useragent.UserAgentString, "to_string", lambda _: "model")
+        patch.setattr(botocore.signers.RequestSigner, "sign", lambda *_, **__: None)
+        _observe(patch, it)
+        provider.put_in_place(patch, it.clock)
+        level = telemetry.logger.level if hasattr(telemetry.logger, "level") else logging.INFO
+        telemetry.logger.setLevel(logging.CRITICAL)
+        for service in SERVICES:
+            aws.client(service).meta.events.register_first("before-send", it.before_send)
+        try:
+            yield it
+        finally:
+            telemetry.logger.setLevel(level)
+            for cache in caches:
+                cache.cache_clear()
+
+
+def _observe(patch: pytest.MonkeyPatch, it: Bench) -> None:
+    """Look on, change nothing."""
+    run = engine.Engine.run
+
+    def seen(self: engine.Engine, step: Any, message: engine.Message, deadline_ms: int) -> engine.Ran:
+        ran = run(self, step, message, deadline_ms)
+        it.now_running.facts.returned(step.record_key(message.event), msgspec.to_builtins(ran.result))
+        return ran
+
+    def count(operation: str, counts: Counter[str]) -> None:
+        for name, value in counts.items():
+            it.now_running.facts.counted[f"{operation} {name}"] += value
+
+    patch.setattr(engine.Engine, "run", seen)
+    patch.setattr(telemetry, "count", count)
+
+
+__all__ = ["Bench", "ThreadPoolExecutor", "bench"]

@@ -1,0 +1,98 @@
+"""What was seen of a schedule beside its final state: who claimed, who was superseded, what was sent and promised."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.schedules.dynamodb import Change, Item
+from tests.schedules.services import Message
+
+# A superseded worker may still put the intent's id on a row that has none: whichever intent stands there is the only
+# one that anybody confirms, and the order's state, its record and its events are as they were.
+_INTENT_ONLY = {"intent_id"}
+
+
+@dataclass
+class Facts:
+    """Recorded as it happens; strings, so that they can be compared and printed."""
+
+    claims: dict[str, tuple[str, str, bool]] = field(default_factory=dict)  # strand → record key, owner, uncertain
+    superseded: set[str] = field(default_factory=set)  # strands
+    committed: set[str] = field(default_factory=set)  # strands whose claim was completed by themselves
+    results: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # record key → results handed out
+    events: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # id → data sent, as JSON
+    counted: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # metric → count
+    answers: list[tuple[int, str]] = field(default_factory=list)  # the API's, status and body
+    offences: set[str] = field(default_factory=set)  # what must never happen, seen as it happened: "<invariant>: …"
+
+    def changed(self, by: str, changes: list[Change]) -> None:
+        """A write was applied."""
+        for change in changes:
+            if change.table == "idempotency":
+                self._record_changed(by, change)
+            elif change.table == "orders":
+                self._order_changed(by, change)
+
+    def _record_changed(self, by: str, change: Change) -> None:
+        old, new = change.old or {}, change.new or {}
+        owner, was = text(new, "owner"), text(old, "owner")
+        if by in self.superseded:
+            self.offences.add(f"a_zombie_wrote_nothing: {by} wrote {change.key[0]}")
+        if text(new, "status") == "INPROGRESS" and owner != was:
+            for strand, (key, _, _) in self.claims.items():
+                if key == change.key[0] and strand not in self.committed:
+                    self.superseded.add(strand)
+            self.claims[by] = (change.key[0], owner, new["uncertain"]["BOOL"])
+        elif text(old, "status") == "INPROGRESS" and self.claims.get(by, ("", "", False))[1] != was:
+            self.offences.add(f"a_zombie_wrote_nothing: {by} wrote {change.key[0]}, claimed by {was}")
+        elif text(old, "status") == "INPROGRESS" and text(new, "status") == "COMPLETED":
+            self.committed.add(by)
+
+    def _order_changed(self, by: str, change: Change) -> None:
+        old, new = change.old or {}, change.new or {}
+        moved = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+        if by in self.superseded and moved != _INTENT_ONLY:
+            self.offences.add(f"a_zombie_wrote_nothing: {by} wrote order {change.key[0]}: {sorted(moved)}")
+        before, after = text(old, "state"), text(new, "state")
+        if after not in _NEXT[before]:
+            self.offences.add(f"one_final_state: order {change.key[0]} went from {before or 'nothing'} to {after}")
+        if "intent_id" in old and "intent_id" in moved:
+            self.offences.add(f"one_final_state: order {change.key[0]} got another intent")
+
+    def returned(self, record_key: str, result: object) -> None:
+        """The core told a handler what a step came to."""
+        self.results[record_key].add(json.dumps(result, sort_keys=True))
+
+    def sent(self, message: Message) -> None:
+        """A queue accepted an event."""
+        body = json.loads(message.body)
+        self.events[body["id"]].add(json.dumps(body["data"], sort_keys=True))
+
+    def state(self) -> object:
+        """Comparable."""
+        return (
+            sorted(self.claims.items()),
+            sorted(self.superseded),
+            sorted(self.committed),
+            sorted((key, sorted(found)) for key, found in self.results.items()),
+            sorted((key, sorted(found)) for key, found in self.events.items()),
+            sorted(self.answers),
+            sorted(self.offences),
+        )
+
+
+_NEXT: Mapping[str, set[str]] = {
+    "": {"requested", "placed"},
+    "requested": {"requested", "placed"},
+    "placed": {"placed", "paid", "declined"},
+    "paid": {"paid"},
+    "declined": {"declined"},
+}
+
+
+def text(item: Item, name: str) -> str:
+    """A string attribute; empty where there is none."""
+    value: Any = item.get(name, {}).get("S", "")
+    return str(value)

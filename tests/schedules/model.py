@@ -1,0 +1,112 @@
+"""The store model behind real boto3 clients: requests are read off the wire, answers are real HTTP responses."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
+
+from tests.schedules.dynamodb import Change, Refused, Schema, Tables
+from tests.schedules.expressions import Unmodelled
+from tests.schedules.services import Queues, Rest
+
+SCHEMAS = {
+    "idempotency": Schema(("id",)),
+    "orders": Schema(("order_id",), {"open-orders": ("open_shard", "open_since")}),
+    "ledger": Schema(("pk", "sk")),
+}
+QUEUES = ("orders", "payments", "emails", "orders-dlq", "payments-dlq", "emails-dlq", "relay-dlq")
+QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
+SECRET = "sk_test_model"
+
+_JSON = HTTPHeaders.from_dict({"Content-Type": "application/x-amz-json-1.0"})
+_XML = HTTPHeaders.from_dict({"Content-Type": "application/xml"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, read off the wire."""
+
+    service: str
+    operation: str
+    body: dict[str, Any]
+    raw: bytes
+    url: str
+
+
+class _Body:
+    """What botocore reads a raw response from."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def stream(self, **_: Any) -> Any:
+        yield self.content
+        self.content = b""
+
+
+class Model:
+    """Everything that the functions reach over the network, but for the payment provider."""
+
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        by: Callable[[], str],
+        new_id: Callable[[], str],
+        applied: Callable[[list[Change]], None],
+    ) -> None:
+        self.tables = Tables(SCHEMAS, now_ms, applied)
+        self.queues = Queues(QUEUES, now_ms, new_id)
+        self.rest = Rest(by, new_id)
+
+    def answer(self, call: Call) -> AWSResponse:
+        """Apply one request."""
+        try:
+            match call.service:
+                case "dynamodb":
+                    return answered(call, self.tables.call(call.operation, call.body))
+                case "sqs":
+                    return answered(call, self.queues.call(call.operation, call.body))
+                case "sesv2" if call.operation == "SendEmail":
+                    return answered(call, self.rest.send_email(call.body))
+                case "s3" if call.operation == "PutObject":
+                    bucket, key = _bucket_and_key(call.url)
+                    self.rest.put_object(bucket, key, call.raw)
+                    return AWSResponse(call.url, 200, _XML, _Body(b""))
+                case "secrets-manager" if call.operation == "GetSecretValue":
+                    return answered(call, {"SecretString": SECRET})
+        except Refused as refused:
+            return refusal(call, refused.code, **refused.body)
+        raise Unmodelled(f"{call.service} {call.operation}")
+
+
+def read(event_name: str, request: AWSPreparedRequest) -> Call:
+    """A request as it comes to botocore's `before-send` event: `before-send.<service>.<operation>`."""
+    _, service, operation = event_name.split(".")
+    content: Any = request.body
+    if hasattr(content, "read"):
+        content = content.read()
+    raw = content if isinstance(content, bytes) else str(content or "").encode()
+    body = {} if service == "s3" else json.loads(raw or b"{}")
+    return Call(service, operation, body, raw, request.url)
+
+
+def answered(call: Call, body: dict[str, Any]) -> AWSResponse:
+    """Success."""
+    return AWSResponse(call.url, 200, _JSON, _Body(json.dumps(body).encode()))
+
+
+def refusal(call: Call, code: str, status: int = 400, **body: Any) -> AWSResponse:
+    """An error in the service's own spelling."""
+    if call.service == "s3":
+        return AWSResponse(call.url, status, _XML, _Body(f"<Error><Code>{code}</Code></Error>".encode()))
+    headers = HTTPHeaders.from_dict({"Content-Type": "application/json", "x-amzn-errortype": code})
+    return AWSResponse(call.url, status, headers, _Body(json.dumps({"__type": f"aws#{code}", **body}).encode()))
+
+
+def _bucket_and_key(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.netloc.split(".")[0], unquote(parts.path.lstrip("/"))

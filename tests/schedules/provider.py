@@ -1,0 +1,95 @@
+"""The payment provider: the repository's own sandbox, its ledger in the model, reached by the Stripe SDK without a socket.
+
+To the explorer a request to it is one step; that its inside withstands concurrency is for the sandbox's own tests.
+"""
+
+import json
+from typing import Any
+
+import pytest
+import requests
+from requests.structures import CaseInsensitiveDict
+
+from functions.payment_sandbox import handler as sandbox
+from functions.payment_sandbox import host
+from tests.schedules.model import Model
+from tests.schedules.strands import current
+from tests.unit.http_lambda import function_url_event
+from tests.unit.world import Context, FakeClock
+
+SANDBOX_TIMEOUT_S = 5.0
+
+
+class _Slow(BaseException):
+    """The answer comes after the caller has given up."""
+
+
+class _Gone(BaseException):
+    """The provider's worker is gone, and the answer with it."""
+
+
+def put_in_place(patch: pytest.MonkeyPatch, clock: FakeClock) -> None:
+    """The sandbox on the explorer's time."""
+
+    def wait(_: float) -> None:
+        raise _Slow
+
+    def die() -> None:
+        raise _Gone
+
+    patch.setattr(host, "now", lambda: clock.now_ms() / 1000)
+    patch.setattr(host, "wait", wait)
+    patch.setattr(host, "die", die)
+
+
+def ask(request: requests.PreparedRequest, clock: FakeClock) -> requests.Response:
+    """Let the sandbox answer. Raises requests' ReadTimeout where the answer comes too late."""
+    body = request.body.encode() if isinstance(request.body, str) else bytes(request.body or b"")
+    event = function_url_event(str(request.method), str(request.url), dict(request.headers), body)
+    strand = current()
+    strand.inside = True
+    try:
+        answer = sandbox.handler(event, Context(clock, SANDBOX_TIMEOUT_S))
+    except _Slow as slow:
+        raise requests.exceptions.ReadTimeout("the provider is slow") from slow
+    except _Gone:
+        answer = {"statusCode": 502, "headers": {}, "body": '{"message": "Internal Server Error"}'}
+    finally:
+        strand.inside = False
+    return response(request, answer["statusCode"], answer["body"], answer["headers"])
+
+
+def half(request: requests.PreparedRequest, clock: FakeClock, model: Model) -> requests.Response:
+    """The provider's worker dies after its first write, which takes the key: nothing done, and the key in flight."""
+    whole = model.tables.call
+
+    def once(operation: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = whole(operation, body)
+
+        def gone(*_: object) -> dict[str, Any]:
+            raise _Gone
+
+        model.tables.call = gone  # type: ignore[method-assign]
+        return answer
+
+    model.tables.call = once  # type: ignore[method-assign]
+    try:
+        return ask(request, clock)
+    finally:
+        model.tables.call = whole  # type: ignore[method-assign]
+
+
+def throttled(request: requests.PreparedRequest) -> requests.Response:
+    """429, nothing done: https://docs.stripe.com/rate-limits"""
+    error = {"type": "invalid_request_error", "code": "rate_limit", "message": "Too many requests."}
+    return response(request, 429, json.dumps({"error": error}), {})
+
+
+def response(request: requests.PreparedRequest, status: int, body: str, headers: dict[str, str]) -> requests.Response:
+    """As requests would have read it off the socket."""
+    answer = requests.Response()
+    answer.status_code = status
+    answer.headers = CaseInsensitiveDict(headers)
+    answer._content = body.encode()
+    answer.request, answer.url = request, str(request.url)
+    return answer

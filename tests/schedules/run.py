@@ -1,0 +1,333 @@
+"""One schedule: who moves next and what goes wrong, move by move, until all is quiet.
+
+A schedule is spelled as its moves: `p` a source starts a delivery, `A` worker A sends its next request, `A?` the same
+with a fault (faults.py), `t` time passes until the next message is visible again.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+from botocore.exceptions import ReadTimeoutError
+
+from tests.schedules import provider
+from tests.schedules.dynamodb import Change
+from tests.schedules.facts import Facts
+from tests.schedules.faults import Fault, possible
+from tests.schedules.model import Call, Model, refusal
+from tests.schedules.sources import Delivery, Source, StreamSource
+from tests.schedules.strands import JOIN, Process, Strand, current, maybe_current
+from tests.unit.world import Context, FakeClock, Killed
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+START_MS = 1_800_000_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Seconds: how long a worker waits for an answer that does not come; how far past its deadline its lease goes."""
+
+    lost_s: float
+    skew_s: float
+
+
+@dataclass
+class Invocation:
+    """A process, the source that it works for, and what its end means there."""
+
+    process: Process
+    source: Source
+    delivery: Delivery
+    function: str
+
+
+class Stuck(Exception):
+    """The work does not come to an end."""
+
+
+@dataclass
+class Run:
+    """The state of one schedule."""
+
+    clock: FakeClock
+    settings: Settings
+    handler: Callable[[str], Callable[[dict[str, Any], Any], Any]]
+    become: Callable[[str], None]
+    faults_left: int
+    max_running: int = 2
+    sources: list[Source] = field(default_factory=list)
+    active: list[Invocation] = field(default_factory=list)
+    started: int = 0
+    last: str = ""  # the strand that moved last
+    trace: list[str] | None = None
+    faults: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.clock.ms = START_MS
+        self.facts = Facts()
+        self.model = Model(self.clock.now_ms, self._by, self._new_id, self._applied)
+
+    # What production code does
+
+    def send(self, call: Call) -> Any:
+        """A request of a boto3 client. Raises Killed, or botocore's errors."""
+        return self._meet(call, lambda: self.model.answer(call), lambda: ReadTimeoutError(endpoint_url=call.url))
+
+    def ask(self, call: Call, request: requests.PreparedRequest) -> requests.Response:
+        """A request of the Stripe SDK. Raises Killed, or requests' errors."""
+
+        def apply(fault: Fault) -> requests.Response:
+            if fault is Fault.THROTTLED:
+                return provider.throttled(request)
+            if fault is Fault.HALF:
+                return provider.half(request, self.clock, self.model)
+            return provider.ask(request, self.clock)
+
+        return self._meet(call, apply, lambda: requests.exceptions.ReadTimeout("no answer"))
+
+    def _meet(self, call: Call, apply: Callable[..., Any], lost: Callable[[], Exception]) -> Any:
+        """Wait for the baton, then meet what the schedule holds."""
+        strand = current()
+        if strand.process.dead:
+            raise Killed
+        order = strand.park(call)
+        if isinstance(order, BaseException):
+            raise order
+        fault: Fault = order
+        if fault is Fault.DIES_BEFORE:
+            self._told(strand, call, fault, "")
+            raise Killed
+        try:
+            answer = self._answer(call, fault, apply)
+        except requests.exceptions.ReadTimeout:
+            self.clock.advance(self.settings.lost_s)
+            self._told(strand, call, fault, "no answer in time")
+            raise
+        said = _said(answer)
+        if fault is Fault.DIES_AFTER:
+            self._told(strand, call, fault, said)
+            raise Killed
+        if fault is Fault.ANSWER_LOST:
+            self.clock.advance(self.settings.lost_s)
+            self._told(strand, call, fault, said)
+            strand.saw("lost", self.clock.ms)
+            raise lost()
+        self._told(strand, call, fault, said)
+        strand.saw(said, self.clock.ms)
+        return answer
+
+    def _answer(self, call: Call, fault: Fault, apply: Callable[..., Any]) -> Any:
+        if call.service == "provider":
+            return apply(fault)
+        if fault is Fault.THROTTLED:
+            return _throttled(call)
+        if fault is Fault.CONFLICT:
+            return _cancelled(call, "TransactionConflict")
+        if fault is Fault.HALF:
+            return self._partly(call)
+        return apply()
+
+    def _partly(self, call: Call) -> Any:
+        """A batch of which the first entry is refused."""
+        first, *rest = call.body["Entries"]
+        failed = [{"Id": first["Id"], "Code": "InternalError", "SenderFault": False}]
+        done = self.model.queues.call(call.operation, {**call.body, "Entries": rest}) if rest else {"Successful": []}
+        from tests.schedules.model import answered
+
+        return answered(call, {"Successful": done["Successful"], "Failed": failed})
+
+    # What the explorer does
+
+    def moves(self) -> list[str]:
+        """All that may come next, the plainest first."""
+        plain = [strand.name for strand in self._ready()]
+        plain.sort(key=lambda name: name != self.last)
+        late = [it for it in self.active if self.clock.ms > it.process.deadline_ms]
+        starting = [s.label for s in self.sources if self._due(s)] if len(self.active) - len(late) < self.max_running else []
+        passing = ["t"] if late and not starting and self._next_ms() is not None else []
+        faults = []
+        if self.faults_left:
+            for strand in self._ready():
+                if isinstance(strand.parked_at, Call):
+                    faults += [strand.name + fault.value for fault in possible(strand.parked_at)]
+        return plain + starting + passing + faults
+
+    def move(self, move: str) -> None:
+        """Do it."""
+        if move == "t":
+            self._pass_time()
+        elif move[0].islower():
+            self._start(next(source for source in self.sources if source.label == move))
+        else:
+            name = move.rstrip("".join(fault.value for fault in Fault))
+            self._go_on(name, Fault(move[len(name) :]))
+        for it in [it for it in self.active if it.process.over]:
+            self._end(it)
+
+    def settle(self) -> bool:
+        """With nobody at work: let time pass until there is work. False if there is never any more."""
+        if self._next_ms() is None:
+            return False
+        if not any(self._due(source) for source in self.sources):
+            self._pass_time()
+        return True
+
+    def close(self) -> None:
+        """Unwind whoever is still at work."""
+        for it in self.active:
+            it.process.end()
+        self.active.clear()
+
+    def state(self) -> bytes:
+        """A digest of all that decides what can still happen, and of all that invariants look at."""
+        seen = (
+            self.clock.ms,
+            self.faults_left,
+            self.started,
+            sorted(self.model.tables.spelled.items()),
+            sorted(self.model.tables.tokens.items()),
+            [(name, [vars(message) for message in found]) for name, found in self.model.queues.waiting.items()],
+            sorted((key, hash(body)) for key, body in self.model.rest.objects.items()),
+            self.model.rest.mails,
+            [source.state() for source in self.sources],
+            [
+                (it.process.name, it.process.deadline_ms, [(s.name, s.past, s.ended) for s in it.process.strands])
+                for it in self.active
+            ],
+            self.facts.state(),
+        )
+        return hashlib.blake2b(repr(seen).encode(), digest_size=16).digest()
+
+    # Inside
+
+    def _ready(self) -> list[Strand]:
+        return [
+            strand
+            for it in self.active
+            for strand in it.process.parked
+            if strand.parked_at is not JOIN or all(o.ended for o in it.process.strands if o is not strand)
+        ]
+
+    def _due(self, source: Source) -> bool:
+        next_ms = source.next_ms()
+        return next_ms is not None and next_ms <= self.clock.ms
+
+    def _next_ms(self) -> int | None:
+        return min((ms for source in self.sources if (ms := source.next_ms()) is not None), default=None)
+
+    def _pass_time(self) -> None:
+        next_ms = self._next_ms()
+        assert next_ms is not None
+        self.clock.ms = max(self.clock.ms, next_ms)
+        self._tell(f"          time passes: {self._elapsed()}")
+
+    def _start(self, source: Source) -> None:
+        if self.started == len(LETTERS):
+            raise Stuck("deliveries without end")
+        name = LETTERS[self.started]
+        self.started += 1
+        delivery = source.take()
+        context = Context(self.clock, source.timeout_s)
+        process = Process(name, context.deadline_ms)
+        it = Invocation(process, source, delivery, source.function)
+        self.active.append(it)
+        self._tell(f"{source.label:<4} {name:<4} {source.function} starts: {delivery.about}")
+        self.become(source.function)
+        handler = self.handler(source.function)
+        self.last = name
+        process.start(lambda: handler(delivery.event, context))
+
+    def _go_on(self, name: str, fault: Fault) -> None:
+        it, strand = next(
+            (it, strand) for it in self.active for strand in it.process.strands if strand.name == name
+        )
+        if fault is not Fault.NONE:
+            self.faults_left -= 1
+            self.faults.append(name + fault.value)
+        if fault is Fault.STALLS:
+            end_ms = it.process.deadline_ms + int(self.settings.skew_s * 1000) + 1000
+            self.clock.ms = max(self.clock.ms, end_ms)
+            self._tell(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
+            return
+        self.become(it.function)
+        self.last = name
+        strand.resume(fault)
+
+    def _end(self, it: Invocation) -> None:
+        process = it.process
+        in_flight = [strand.name for strand in process.strands if not strand.ended]
+        if process.returned and in_flight:
+            self.facts.offences.add(f"acknowledged_is_done: {process.name} returned while {in_flight} was at work")
+        process.end()
+        self.active.remove(it)
+        if process.dead and not process.returned:
+            self._tell(f"          {process.name} is dead")
+            it.delivery.died()
+        elif process.crashed is not None:
+            if isinstance(process.crashed, AssertionError):
+                raise process.crashed
+            self._tell(f"          {process.name} raised {process.crashed!r}")
+            it.delivery.died()
+        else:
+            self._tell(f"          {process.name} returned {process.result}")
+            it.delivery.returned(process.result)
+
+    def _by(self) -> str:
+        strand = maybe_current()
+        return strand.name if strand else "0"
+
+    def _new_id(self) -> str:
+        strand = maybe_current()
+        return strand.new_id() if strand else f"m{sum(map(len, self.model.queues.sent.values())) + 1}"
+
+    def _applied(self, changes: list[Change]) -> None:
+        self.facts.changed(self._by(), changes)
+        for change in changes:
+            if change.table == "idempotency":
+                for source in self.sources:
+                    if isinstance(source, StreamSource):
+                        source.changed(dict(change.new) if change.new else None)
+
+    def _told(self, strand: Strand, call: Call, fault: Fault, answer: str) -> None:
+        if self.trace is not None:
+            from tests.schedules.trace import line
+
+            self.trace.append(line(strand.name, call, fault, answer))
+
+    def _tell(self, text: str) -> None:
+        if self.trace is not None:
+            self.trace.append(text)
+
+    def _elapsed(self) -> str:
+        return f"{(self.clock.ms - START_MS) / 1000:.1f} s since the start"
+
+
+def _said(answer: Any) -> str:
+    if isinstance(answer, requests.Response):
+        return f"{answer.status_code} {answer.text}"
+    raw: Any = answer.raw
+    return f"{answer.status_code} {raw.content.decode()}"
+
+
+def _throttled(call: Call) -> Any:
+    match call.service:
+        case "dynamodb" if call.operation == "TransactWriteItems":
+            return _cancelled(call, "ThrottlingError")
+        case "dynamodb":
+            return refusal(call, "ProvisionedThroughputExceededException")
+        case "s3":
+            return refusal(call, "SlowDown", 503)
+        case "sesv2":
+            return refusal(call, "TooManyRequestsException", 429)
+        case _:
+            return refusal(call, "ThrottlingException")
+
+
+def _cancelled(call: Call, code: str) -> Any:
+    """A transaction is cancelled by its first item; a single write has an error of its own for it."""
+    if call.operation != "TransactWriteItems":
+        return refusal(call, f"{code}Exception")
+    reasons: Sequence[dict[str, str]] = [{"Code": code}, *[{"Code": "None"}] * (len(call.body["TransactItems"]) - 1)]
+    return refusal(call, "TransactionCanceledException", CancellationReasons=reasons)

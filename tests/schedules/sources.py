@@ -1,0 +1,144 @@
+"""Where deliveries come from: a queue's mapping, the table's stream, clients of the API. They redeliver as AWS does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tests.schedules.services import Message, Queues
+
+
+@dataclass
+class Delivery:
+    """One invocation's event, and what its end means for the source. `died` also stands for a raised exception."""
+
+    event: dict[str, Any]
+    returned: Callable[[Any], None]
+    died: Callable[[], None]
+    about: str = ""  # for the trace
+
+
+class Source(Protocol):
+    """Something that invokes a function. Times in epoch milliseconds."""
+
+    label: str  # one lower-case letter, for schedule strings
+    function: str
+    timeout_s: float
+
+    def next_ms(self) -> int | None:
+        """From when on it has something to deliver; None if never, as things stand."""
+
+    def take(self) -> Delivery:
+        """The next delivery."""
+
+    def state(self) -> object:
+        """All that decides what it delivers next, but for what the model holds."""
+
+
+@dataclass
+class QueueSource:
+    """The event source mapping of a queue, with ReportBatchItemFailures."""
+
+    label: str
+    function: str
+    queue: str
+    timeout_s: float
+    queues: Queues
+    acknowledged: Callable[[str, Message], None]
+    batch: int = 1
+
+    def next_ms(self) -> int | None:
+        return self.queues.next_visible_ms(self.queue)
+
+    def take(self) -> Delivery:
+        # Six times the function's timeout, as the stacks derive it.
+        messages = self.queues.receive(self.queue, 6 * self.timeout_s, self.batch)
+        receipts = {message.id: message.receipt for message in messages}
+
+        def returned(result: dict[str, Any]) -> None:
+            failed = {entry["itemIdentifier"] for entry in result["batchItemFailures"]}
+            for message in messages:
+                if message.id not in failed:
+                    self.acknowledged(self.queue, message)
+                    self.queues.delete(self.queue, receipts[message.id])
+
+        records = [_record(self.queue, message) for message in messages]
+        about = ", ".join(f"{message.id}, receive {message.receives}" for message in messages)
+        return Delivery({"Records": records}, returned, lambda: None, about)
+
+    def state(self) -> object:
+        return None
+
+
+def _record(queue: str, message: Message) -> dict[str, Any]:
+    """As in Lambda's event: https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html"""
+    return {
+        "messageId": message.id,
+        "receiptHandle": message.receipt,
+        "body": message.body,
+        "attributes": {
+            "ApproximateReceiveCount": str(message.receives),
+            **{name: value["StringValue"] for name, value in message.system.items()},
+        },
+        "messageAttributes": {
+            name: {"stringValue": value["StringValue"], "dataType": value["DataType"]}
+            for name, value in message.attributes.items()
+        },
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:eu-west-1:123456789012:{queue}",
+        "awsRegion": "eu-west-1",
+    }
+
+
+@dataclass
+class StreamSource:
+    """The idempotency table's stream, with the relay's filter: completed records that have an outbox, in order.
+
+    One batch at a time; a batch whose worker died, raised or is past its time comes again.
+    """
+
+    label: str
+    function: str
+    timeout_s: float
+    now_ms: Callable[[], int]
+    records: list[dict[str, Any]] = field(default_factory=list)
+    read: int = 0
+    busy_until: int = 0
+
+    def changed(self, image: dict[str, Any] | None) -> None:
+        """An item of the table was written."""
+        if image and image["status"] == {"S": "COMPLETED"} and "S" in image.get("outbox", {}):
+            number = len(self.records) + 1
+            self.records.append(
+                {
+                    "eventID": str(number),
+                    "eventName": "MODIFY",
+                    "eventSource": "aws:dynamodb",
+                    "awsRegion": "eu-west-1",
+                    "dynamodb": {
+                        "Keys": {"id": image["id"]},
+                        "NewImage": image,
+                        "SequenceNumber": f"{number:021d}",
+                        "StreamViewType": "NEW_IMAGE",
+                    },
+                    "eventSourceARN": "arn:aws:dynamodb:eu-west-1:123456789012:table/idempotency/stream/1",
+                }
+            )
+
+    def next_ms(self) -> int | None:
+        return self.busy_until if self.read < len(self.records) else None
+
+    def take(self) -> Delivery:
+        batch, end = self.records[self.read :], len(self.records)
+        self.busy_until = self.now_ms() + int(self.timeout_s * 1000)
+
+        def returned(_: Any) -> None:
+            self.read = max(self.read, end)
+            self.busy_until = 0
+
+        def died() -> None:
+            self.busy_until = 0
+
+        return Delivery({"Records": batch}, returned, died, f"{len(batch)} stream records")
+
+    def state(self) -> object:
+        return self.records[self.read :], self.busy_until

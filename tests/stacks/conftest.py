@@ -1,0 +1,39 @@
+"""Each stage is synthesised once a session."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.stacks.synth import STAGES, Synthesised, synthesise
+
+
+@pytest.fixture(scope="session")
+def synthesised(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Synthesised]:
+    known: dict[str, Synthesised] = {}
+
+    def get(stage: str) -> Synthesised:
+        if stage not in known:
+            known[stage] = synthesise(tmp_path_factory.mktemp(stage), stage, **STAGES[stage])
+        return known[stage]
+
+    return get
+
+
+@pytest.fixture(params=list(STAGES))
+def any_stage(request: pytest.FixtureRequest, synthesised: Callable[[str], Synthesised]) -> Synthesised:
+    return synthesised(request.param)
+
+
+@pytest.fixture
+def local(synthesised: Callable[[str], Synthesised]) -> Synthesised:
+    return synthesised("local")
+
+
+@pytest.fixture
+def sandbox(synthesised: Callable[[str], Synthesised]) -> Synthesised:
+    return synthesised("sandbox")
+
+
+@pytest.fixture
+def prod(synthesised: Callable[[str], Synthesised]) -> Synthesised:
+    return synthesised("prod")

@@ -1,0 +1,118 @@
+"""Synthesises a stage with the real cdk.json, and reads its templates with names in place of references."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import App
+
+from stacks.application import build
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]  # pytest gets none of them by itself
+
+SECRET_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:stripe-AbCdEf"
+PARTNER = "arn:aws:iam::210987654321:role/partner"
+OPERATOR = "arn:aws:iam::123456789012:role/operator"
+STAGES = {
+    "local": {"endpoint": "http://127.0.0.1:4999"},
+    "sandbox": {"sender": "orders@sandbox.example"},
+    "prod": {
+        "sender": "orders@prod.example",
+        "provider_secret_arn": SECRET_ARN,
+        "producers": PARTNER,
+        "operators": OPERATOR,
+    },
+}
+
+Properties = dict[str, Any]
+
+
+class Synthesised:
+    """The templates of one stage. Resources are named by construct path, `Payments/Queue`."""
+
+    def __init__(self, stage: str, outdir: Path, templates: dict[str, dict[str, Any]]) -> None:
+        self.stage = stage
+        self.outdir = outdir
+        self.templates = templates  # by stack: stateful, sandbox, pipeline
+
+    def of_type(self, type_: str) -> dict[str, Properties]:
+        """Properties of all resources of a CloudFormation type, by construct path."""
+        return {path: self._read(stack, found["Properties"]) for stack, path, found in self._all(type_)}
+
+    def one(self, type_: str, path: str) -> Properties:
+        """Properties of one resource, with all references replaced by names."""
+        return self.of_type(type_)[path]
+
+    def assets(self, type_: str) -> dict[str, Path]:
+        """Where the assets of all resources of a type lie, by construct path."""
+        return {path: self.outdir / found["Metadata"]["aws:asset:path"] for _, path, found in self._all(type_)}
+
+    def policies_on_deletion(self, type_: str) -> dict[str, str]:
+        return {path: found.get("DeletionPolicy", "Delete") for _, path, found in self._all(type_)}
+
+    def outputs(self) -> dict[str, Any]:
+        """All outputs but the CDK's own, as the flat object that clients read."""
+        return {
+            name: self._read(stack, output["Value"])
+            for stack, template in self.templates.items()
+            for name, output in template.get("Outputs", {}).items()
+            if not name.startswith("PublishOutput")
+        }
+
+    def environment(self, path: str) -> dict[str, str]:
+        variables: dict[str, str] = self.one("AWS::Lambda::Function", path)["Environment"]["Variables"]
+        return variables
+
+    def _all(self, type_: str) -> Iterator[tuple[str, str, Properties]]:
+        for stack, template in self.templates.items():
+            for resource in template["Resources"].values():
+                if resource["Type"] == type_:
+                    yield stack, _path(resource), resource
+
+    def _read(self, stack: str, value: Any) -> Any:
+        """Replace what CloudFormation would fill in by readable text."""
+        if isinstance(value, list):
+            return [self._read(stack, item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        match value:
+            case {"Ref": name}:
+                return f"<{self._name(stack, name)}>"
+            case {"Fn::GetAtt": [_, "FunctionUrl"]}:
+                return "https://url-id.lambda-url.region.on.aws/"
+            case {"Fn::GetAtt": [name, attribute]}:
+                return f"<{self._name(stack, name)}.{attribute}>"
+            case {"Fn::Join": [separator, parts]}:
+                return separator.join(self._read(stack, part) for part in parts)
+            case {"Fn::Split": [separator, whole]}:
+                return self._read(stack, whole).split(separator)
+            case {"Fn::Select": [index, parts]}:
+                return self._read(stack, parts)[index]
+            case {"Fn::GetStackOutput": {"StackName": name, "OutputName": output}}:
+                other = name.rsplit("-", 1)[1]
+                return self._read(other, self.templates[other]["Outputs"][output]["Value"])
+        return {key: self._read(stack, item) for key, item in value.items()}
+
+    def _name(self, stack: str, logical_id: str) -> str:
+        resource = self.templates[stack]["Resources"].get(logical_id)
+        return _path(resource) if resource else logical_id
+
+
+def _path(resource: dict[str, Any]) -> str:
+    path = resource["Metadata"]["aws:cdk:path"].split("/", 1)[1]
+    return str(path).removesuffix("/Resource")
+
+
+def synthesise(outdir: Path, stage: str, **context: str) -> Synthesised:
+    # As the CLI does it, but without the layers' contents: test_assets.py bundles those.
+    cli = {
+        "aws:cdk:enable-path-metadata": True,
+        "aws:cdk:enable-asset-metadata": True,
+        "aws:cdk:bundling-stacks": [],
+    }
+    app = App(outdir=str(outdir), context=FLAGS | cli | {"stage": stage} | context)
+    build(app)
+    templates = {stack.stack_name.rsplit("-", 1)[1]: stack.template for stack in app.synth().stacks}
+    return Synthesised(stage, outdir, templates)

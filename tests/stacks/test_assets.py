@@ -1,0 +1,75 @@
+"""What is shipped: functions with their own folder only, layers the same byte for byte, for the Lambda platform."""
+
+from pathlib import Path
+
+import pytest
+from aws_cdk import App, Stack
+
+from stacks.constructs import assets
+from stacks.constructs.assets import SHARED, WHEELS, LayerBundling, shared_layer
+from tests.stacks.synth import FLAGS, Synthesised
+
+ELF_MACHINE = slice(18, 20)
+AARCH64 = b"\xb7\x00"
+
+needs_wheels = pytest.mark.skipif(not (WHEELS / ".done").exists(), reason="no wheel cache: run `make setup`")
+
+
+def bundle(bundling: LayerBundling, into: Path) -> dict[str, bytes]:
+    """Run the bundling and read all that it made, by path."""
+    into.mkdir()
+    assert bundling.try_bundle(str(into))
+    return {str(file.relative_to(into)): file.read_bytes() for file in into.rglob("*") if file.is_file()}
+
+
+def test_a_functions_asset_holds_its_own_folder_and_nothing_else(local: Synthesised) -> None:
+    for path, asset in local.assets("AWS::Lambda::Function").items():
+        handler = local.one("AWS::Lambda::Function", path)["Handler"]
+        folder = "/".join(handler.split(".")[:2])
+        files = {str(file.relative_to(asset)) for file in asset.rglob("*") if file.is_file()}
+        assert f"{folder}/handler.py" in files
+        assert {file for file in files if not file.startswith(f"{folder}/")} <= {"functions/__init__.py"}
+        assert not any(file.endswith(".pyc") for file in files)
+
+
+def test_the_laptops_layer_is_our_own_package_and_the_same_every_time(tmp_path: Path) -> None:
+    first, second = (bundle(LayerBundling(None, SHARED), tmp_path / name) for name in "ab")
+    assert first == second
+    assert "python/shared/idempotency/backoff.py" in first
+    assert all(name.startswith("python/shared/") and not name.endswith(".pyc") for name in first)
+
+
+def test_the_cdk_names_the_layer_after_what_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "shared"
+    package.mkdir()
+    monkeypatch.setattr(assets, "SHARED", package)
+
+    def layer_hash(content: str) -> str:
+        (package / "module.py").write_text(content)
+        app = App(context=FLAGS)
+        shared_layer(Stack(app, "stack"), third_party=False)
+        [layer] = app.synth().get_stack_by_name("stack").template["Resources"].values()
+        return str(layer["Properties"]["Content"]["S3Key"])
+
+    assert layer_hash("a = 1") == layer_hash("a = 1") != layer_hash("a = 2")
+
+
+@needs_wheels
+@pytest.mark.parametrize("lock", ["layer.txt", "payment.txt"])
+def test_a_real_layer_is_for_the_lambda_platform_and_the_same_every_time(tmp_path: Path, lock: str) -> None:
+    package = SHARED if lock == "layer.txt" else None
+    first, second = (bundle(LayerBundling(lock, package), tmp_path / name) for name in "ab")
+    assert first == second
+    libraries = {name: content for name, content in first.items() if name.endswith(".so")}
+    assert libraries
+    assert {content[ELF_MACHINE] for content in libraries.values()} == {AARCH64}
+    machine_bound = [n for n in first if n.endswith((".pyc", "/RECORD")) or n.startswith("python/bin/")]
+    assert not machine_bound
+
+
+def test_a_missing_wheel_is_answered_with_the_command_that_fetches_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assets, "WHEELS", tmp_path)
+    with pytest.raises(RuntimeError, match="run `make setup`"):
+        bundle(LayerBundling("payment.txt", None), tmp_path / "out")

@@ -1,0 +1,246 @@
+"""Every function: its environment, its one role, its logs."""
+
+from typing import Any
+
+import pytest
+
+from tests.stacks.synth import ROOT, SECRET_ARN, Synthesised
+
+FUNCTIONS = {
+    "api": "Http/ApiFunction",
+    "order": "Orders/OrderFunction",
+    "payment": "Payments/PaymentFunction",
+    "email": "Emails/EmailFunction",
+    "relay": "Relaying/RelayFunction",
+    "sweep": "Sweeping/SweepFunction",
+    "payment_sandbox": "PaymentSandboxFunction",
+}
+
+EVERY = {
+    "STAGE",
+    "POWERTOOLS_SERVICE_NAME",
+    "POWERTOOLS_METRICS_NAMESPACE",
+    "POWERTOOLS_LOG_LEVEL",
+    "CLIENT_CONNECT_TIMEOUT_S",
+    "CLIENT_READ_TIMEOUT_S",
+}
+CORE = {"IDEMPOTENCY_TABLE", "ORDERS_TABLE", "RECORD_TTL_S", "LEASE_SKEW_S", "STEP_NEEDS_S"}
+CONSUMER = CORE | {"QUEUE_URL", "DLQ_URL", "BACKOFF_BASE_S", "BACKOFF_CAP_S", "CONCURRENCY"}
+VARIABLES = {
+    "api": CORE,
+    "order": CONSUMER,
+    "payment": CONSUMER
+    | {"PROVIDER_URL", "PROVIDER_SECRET_ARN", "PROVIDER_CONNECT_TIMEOUT_S", "PROVIDER_READ_TIMEOUT_S"},
+    "email": CONSUMER | {"RECEIPTS_BUCKET", "SENDER"},
+    "relay": {"ROUTES", "DLQ_URL"},
+    "sweep": {"ROUTES", "ORDERS_TABLE", "OPEN_ORDERS_INDEX", "SWEEP_AGE_S"},
+    "payment_sandbox": {"LEDGER_TABLE", "SLOW_S"},
+}
+
+SENDER = "arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/<Sender>"
+QUEUE_ACTIONS = [
+    "sqs:ChangeMessageVisibility",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+]
+# What each function calls, and nothing else; besides, each may write its own logs and traces.
+MAY: dict[str, dict[str, list[str]]] = {
+    "api": {
+        "<Idempotency.Arn>": ["dynamodb:PutItem"],
+        "<Orders.Arn>": ["dynamodb:GetItem", "dynamodb:PutItem"],
+    },
+    "order": {
+        "<Orders/Queue.Arn>": QUEUE_ACTIONS,
+        "<Orders/Dlq.Arn>": ["sqs:SendMessage"],
+        "<Idempotency.Arn>": ["dynamodb:PutItem"],
+        "<Orders.Arn>": ["dynamodb:UpdateItem"],
+    },
+    "payment": {
+        "<Payments/Queue.Arn>": QUEUE_ACTIONS,
+        "<Payments/Dlq.Arn>": ["sqs:SendMessage"],
+        "<Idempotency.Arn>": ["dynamodb:UpdateItem"],
+        "<Orders.Arn>": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
+        SECRET_ARN: ["secretsmanager:GetSecretValue"],
+    },
+    "email": {
+        "<Emails/Queue.Arn>": QUEUE_ACTIONS,
+        "<Emails/Dlq.Arn>": ["sqs:SendMessage"],
+        "<Idempotency.Arn>": ["dynamodb:UpdateItem"],
+        "<Orders.Arn>": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
+        "<Receipts.Arn>/receipts/*": ["s3:PutObject"],
+        SENDER: ["ses:SendEmail"],
+    },
+    "relay": {
+        "<Idempotency.StreamArn>": [
+            "dynamodb:DescribeStream",
+            "dynamodb:GetRecords",
+            "dynamodb:GetShardIterator",
+            "dynamodb:ListStreams",
+        ],
+        "<Orders/Queue.Arn>": ["sqs:SendMessage"],
+        "<Payments/Queue.Arn>": ["sqs:SendMessage"],
+        "<Emails/Queue.Arn>": ["sqs:SendMessage"],
+        "<Relaying/Failures.Arn>": ["sqs:SendMessage"],
+    },
+    "sweep": {
+        "<Orders.Arn>/index/open-orders": ["dynamodb:Query"],
+        "<Orders.Arn>": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
+        "<Orders/Queue.Arn>": ["sqs:SendMessage"],
+        "<Payments/Queue.Arn>": ["sqs:SendMessage"],
+        "<Emails/Queue.Arn>": ["sqs:SendMessage"],
+    },
+}
+LEDGER = {
+    "<Ledger.Arn>": [
+        "dynamodb:DeleteItem",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:Query",
+        "dynamodb:UpdateItem",
+    ]
+}
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def allowed(synthesised: Synthesised, function: str) -> dict[str, list[str]]:
+    """All that a function's role may do, by resource."""
+    role = FUNCTIONS[function].removesuffix("Function") + "Role"
+    found: dict[str, list[str]] = {}
+    for statement in synthesised.one("AWS::IAM::Policy", f"{role}/DefaultPolicy")["PolicyDocument"]["Statement"]:
+        assert statement["Effect"] == "Allow"
+        for resource in as_list(statement["Resource"]):
+            found[resource] = sorted(found.get(resource, []) + as_list(statement["Action"]))
+    return found
+
+
+def deployed(synthesised: Synthesised) -> dict[str, str]:
+    """The construct path of each of our functions in a stage, by name."""
+    found = set(synthesised.of_type("AWS::Lambda::Function"))
+    return {name: path for name, path in FUNCTIONS.items() if path in found}
+
+
+def own(function: str) -> dict[str, list[str]]:
+    logs = FUNCTIONS[function].removesuffix("Function") + "Logs"
+    return {
+        "*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"],
+        f"<{logs}.Arn>": ["logs:CreateLogStream", "logs:PutLogEvents"],
+    }
+
+
+@pytest.mark.parametrize("function", list(MAY))
+def test_a_function_may_do_what_it_does_and_nothing_else(prod: Synthesised, function: str) -> None:
+    assert allowed(prod, function) == MAY[function] | own(function)
+
+
+def test_the_payment_sandbox_may_use_its_ledger_and_in_an_account_its_key(
+    sandbox: Synthesised, local: Synthesised
+) -> None:
+    key = {"<ApiKey>": ["secretsmanager:GetSecretValue"]}
+    assert allowed(sandbox, "payment_sandbox") == LEDGER | key | own("payment_sandbox")
+    assert allowed(local, "payment_sandbox") == LEDGER | own("payment_sandbox")
+
+
+@pytest.mark.parametrize("stage", ["local", "sandbox"])
+def test_out_of_prod_the_pipeline_may_do_the_same_but_for_the_key_and_sess_own_sandbox(
+    synthesised: Any, stage: str
+) -> None:
+    def others(may: dict[str, list[str]]) -> dict[str, list[str]]:
+        return {k: v for k, v in may.items() if not {"ses:SendEmail", "secretsmanager:GetSecretValue"} & set(v)}
+
+    for function, may in MAY.items():
+        assert others(allowed(synthesised(stage), function)) == others(may) | own(function)
+
+
+def test_in_sess_sandbox_mail_may_go_from_the_sender_only(sandbox: Synthesised) -> None:
+    policy = sandbox.one("AWS::IAM::Policy", "Emails/EmailRole/DefaultPolicy")["PolicyDocument"]["Statement"]
+    assert {
+        "Action": "ses:SendEmail",
+        "Condition": {"StringEquals": {"ses:FromAddress": "orders@sandbox.example"}},
+        "Effect": "Allow",
+        "Resource": "arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/*",
+    } in policy
+
+
+def test_every_function_has_a_role_of_its_own_without_managed_policies(any_stage: Synthesised) -> None:
+    for path in deployed(any_stage).values():
+        role = path.removesuffix("Function") + "Role"
+        assert any_stage.one("AWS::Lambda::Function", path)["Role"] == f"<{role}.Arn>"
+        assert "ManagedPolicyArns" not in any_stage.one("AWS::IAM::Role", role)
+
+
+def test_all_functions_are_there_and_no_other_of_ours(any_stage: Synthesised) -> None:
+    sandbox = {"payment_sandbox"} if any_stage.stage == "prod" else set()
+    assert set(deployed(any_stage)) == set(FUNCTIONS) - sandbox
+
+
+@pytest.mark.parametrize("function", list(VARIABLES))
+def test_a_functions_environment_is_what_it_reads(local: Synthesised, function: str) -> None:
+    assert set(local.environment(FUNCTIONS[function])) == EVERY | VARIABLES[function]
+
+
+def test_functions_are_named_in_logs_and_metrics(any_stage: Synthesised) -> None:
+    for name, path in deployed(any_stage).items():
+        assert any_stage.environment(path)["POWERTOOLS_SERVICE_NAME"] == name
+        assert any_stage.environment(path)["STAGE"] == any_stage.stage
+
+
+def test_times_in_the_environment_are_plain_decimals(any_stage: Synthesised) -> None:
+    for path in deployed(any_stage).values():
+        times = {name: value for name, value in any_stage.environment(path).items() if name.endswith("_S")}
+        assert all(value.replace(".", "", 1).isdigit() for value in times.values()), times
+
+
+def test_the_payment_function_gets_the_secrets_name_and_never_the_secret(
+    prod: Synthesised, sandbox: Synthesised
+) -> None:
+    assert prod.environment(FUNCTIONS["payment"])["PROVIDER_SECRET_ARN"] == SECRET_ARN
+    assert sandbox.environment(FUNCTIONS["payment"])["PROVIDER_SECRET_ARN"] == "<ApiKey>"
+    for template in (*prod.templates.values(), *sandbox.templates.values()):
+        assert "{{resolve:" not in str(template)
+
+
+def test_functions_run_on_arm_are_traced_and_found_where_the_tests_find_them(any_stage: Synthesised) -> None:
+    for name, path in deployed(any_stage).items():
+        function = any_stage.one("AWS::Lambda::Function", path)
+        assert function["Architectures"] == ["arm64"]
+        assert function["Runtime"] == "python3.13"
+        assert function["TracingConfig"] == {"Mode": "Active"}
+        assert function["Handler"] == f"functions.{name}.handler.handler"
+        assert (ROOT / "functions" / name / "handler.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("stage", "days", "kept"), [("local", 1, "Delete"), ("sandbox", 30, "Delete"), ("prod", 365, "Retain")]
+)
+def test_every_log_ends(synthesised: Any, stage: str, days: int, kept: str) -> None:
+    found: Synthesised = synthesised(stage)
+    logs = found.of_type("AWS::Logs::LogGroup")
+    assert {group["RetentionInDays"] for group in logs.values()} == {days}
+    assert set(found.policies_on_deletion("AWS::Logs::LogGroup").values()) == {kept}
+    for path in deployed(found).values():
+        group = path.removesuffix("Function") + "Logs"
+        assert found.one("AWS::Lambda::Function", path)["LoggingConfig"]["LogGroup"] == f"<{group}>"
+        assert group in logs
+
+
+def test_the_provider_is_the_sandbox_except_in_prod(any_stage: Synthesised) -> None:
+    url = any_stage.environment(FUNCTIONS["payment"])["PROVIDER_URL"]
+    assert (
+        url
+        == {
+            "local": "http://127.0.0.1:4999/_aws/lambda-url/url-id",
+            "sandbox": "https://url-id.lambda-url.region.on.aws",
+            "prod": "https://api.stripe.com",
+        }[any_stage.stage]
+    )
+
+
+def test_only_the_payment_function_carries_the_providers_sdk(any_stage: Synthesised) -> None:
+    for name, path in deployed(any_stage).items():
+        layers = set(any_stage.one("AWS::Lambda::Function", path)["Layers"])
+        extra = {"<PaymentLayer>"} if name == "payment" and any_stage.stage != "local" else set()
+        assert layers == {"<SharedLayer>"} | extra

@@ -1,0 +1,145 @@
+"""Contradictions are refused with both values; what only a person can supply is asked for."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Flow, Settings, Stage, settings_from
+from stacks.times import DAY_S, Calls, Client, SettingsError
+from tests.stacks.synth import SECRET_ARN
+
+PROD = {"stage": "prod", "sender": "orders@prod.example", "provider_secret_arn": SECRET_ARN}
+SANDBOX = {"stage": "sandbox", "sender": "orders@sandbox.example"}
+
+
+def given(context: dict[str, str]) -> Settings:
+    return settings_from(context.get)
+
+
+@pytest.mark.parametrize(
+    ("changed", "values"),
+    [
+        ({"spare_s": 0.5}, ["0.5", "1 s"]),
+        ({"lease_skew_s": 0}, ["0 s", "1 s"]),
+        ({"backoff_base_s": 0}, ["base 0 s", "cap 4 s"]),
+        ({"backoff_base_s": 5}, ["base 5 s", "cap 4 s"]),
+        ({"dlq_retention_s": 7 * DAY_S}, ["DLQ retention 604800 s", "source retention 604800 s"]),
+        ({"dlq_retention_s": 15 * DAY_S}, ["DLQ retention 1296000 s", "at most 1209600 s"]),
+        ({"sweep_age_s": 23 * DAY_S}, ["sweep age 1987200 s", "record TTL 1900800 s"]),
+    ],
+)
+def test_times_that_contradict_each_other_are_refused_with_both_values(
+    changed: dict[str, Any], values: list[str]
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        replace(LAPTOP_TIMES, **changed)
+    assert all(value in str(refused.value) for value in values), refused.value
+
+
+@pytest.mark.parametrize(
+    ("changed", "values"),
+    [
+        ({"aws": Client(connect_s=1, read_s=300)}, ["timeout 1209 s", "limit 900 s"]),
+        ({"lease_skew_s": 40}, ["visibility 42 s", "lease up to 47 s"]),
+        ({"outage_s": 7200}, ["outage of 7200 s", "3602 receives", "1000", "1 to 4 s"]),
+        ({"source_retention_s": 600}, ["32 receives", "1344 s", "source retention is 600 s"]),
+    ],
+)
+def test_times_that_do_not_fit_a_function_are_refused_with_both_values(
+    changed: dict[str, Any], values: list[str]
+) -> None:
+    times = replace(LAPTOP_TIMES, **changed)
+    with pytest.raises(SettingsError) as refused:
+        times.timing(Calls(aws=4, provider=3))
+    assert all(value in str(refused.value) for value in values), refused.value
+
+
+def test_a_function_that_outlasts_its_caller_is_refused_with_both_values() -> None:
+    with pytest.raises(SettingsError, match=r"timeout 53 s .* limit 29 s"):
+        AWS_TIMES.timing(Calls(aws=4, provider=3), limit_s=29)
+
+
+@pytest.mark.parametrize(
+    ("flow", "message"),
+    [
+        ({"batch_size": 0}, "batch size 0: SQS gives 1 to 10"),
+        ({"batch_size": 11}, "batch size 11: SQS gives 1 to 10"),
+        ({"max_concurrency": 1}, "maximum concurrency 1: SQS takes 2 to 1000"),
+        ({"max_concurrency": 1001}, "maximum concurrency 1001: SQS takes 2 to 1000"),
+        ({"window_s": -1}, "window -1 s: SQS takes 0 to 300 s"),
+        ({"window_s": 301}, "window 301 s: SQS takes 0 to 300 s"),
+    ],
+)
+def test_a_flow_that_sqs_does_not_take_is_refused(flow: dict[str, int], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        Flow(**flow)
+
+
+@pytest.mark.parametrize(
+    ("context", "changed", "values"),
+    [
+        (PROD, {"slow_s": 12}, ["stage prod", "slow_s=12"]),
+        (PROD, {"provider_url": None}, ["stage prod", "provider_url=None"]),
+        (PROD, {"provider_secret_arn": None}, ["stage prod", "provider_secret_arn=''"]),
+        (PROD, {"provider_secret_arn": SECRET_ARN[:-7]}, ["stage prod", SECRET_ARN[:-7]]),
+        (PROD, {"provider_secret_arn": "sk_live_AbCdEfGh"}, ["stage prod", "sk_live"]),
+        (PROD, {"endpoint": "http://127.0.0.1:4566"}, ["stage prod", "http://127.0.0.1:4566"]),
+        (PROD, {"api_rate": 201}, ["201", "200"]),
+        (SANDBOX, {"provider_url": "https://api.stripe.com"}, ["stage sandbox", "https://api.stripe.com"]),
+        (SANDBOX, {"provider_secret_arn": SECRET_ARN}, ["stage sandbox", SECRET_ARN]),
+        (SANDBOX, {"slow_s": 10}, ["slow for 10 s", "waits 10 s"]),
+        (SANDBOX, {"slow_s": None}, ["slow for None", "waits 10 s"]),
+        (SANDBOX, {"sender": "orders"}, ["'orders'", "mail address"]),
+        (SANDBOX, {"producers": ("123456789012",)}, ["'123456789012'", "ARN"]),
+        (SANDBOX, {"operators": ("*",)}, ["'*'", "ARN"]),
+        (SANDBOX, {"producers": ("arn:aws:iam::1:role/*",)}, ["'arn:aws:iam::1:role/*'", "pattern"]),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused_with_both_values(
+    context: dict[str, str], changed: dict[str, Any], values: list[str]
+) -> None:
+    settings = given(context)
+    with pytest.raises(SettingsError) as refused:
+        replace(settings, **changed)
+    assert all(value in str(refused.value) for value in values), refused.value
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        ({"stage": "sandbox"}, "stage sandbox needs sender: add `-c sender="),
+        ({"stage": "prod"}, "stage prod needs sender: add `-c sender="),
+        (
+            {"stage": "prod", "sender": "a@b.example"},
+            "prod needs provider_secret_arn: add `-c provider_secret_arn=",
+        ),
+        ({"stage": "dev"}, "stage 'dev' is unknown: -c stage=local, sandbox or prod"),
+        (SANDBOX | {"provider_secret_arn": SECRET_ARN}, "only prod talks to a real provider"),
+        (SANDBOX | {"endpoint": "http://127.0.0.1:4566"}, "only stage local has one"),
+        (PROD | {"endpoint": "http://127.0.0.1:4566"}, "only stage local has one"),
+        ({"provider_secret_arn": SECRET_ARN}, "only prod talks to a real provider"),
+    ],
+)
+def test_a_context_that_lacks_or_contradicts_something_is_told_so(context: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        given(context)
+
+
+def test_the_stage_is_local_unless_told() -> None:
+    assert given({}).stage is Stage.LOCAL
+
+
+def test_principals_come_as_a_list_by_comma() -> None:
+    roles = [f"arn:aws:iam::123456789012:role/{name}" for name in ("a", "b", "c")]
+    settings = given(PROD | {"producers": f"{roles[0]}, {roles[1]}", "operators": roles[2]})
+    assert settings.producers == (roles[0], roles[1])
+    assert settings.operators == (roles[2],)
+
+
+def test_nobody_is_named_unless_a_person_does() -> None:
+    assert given(PROD).producers == given(PROD).operators == ()
+
+
+def test_every_flow_of_its_own_belongs_to_a_consumer() -> None:
+    assert set(given(PROD).flows) <= {"order", "payment", "email"}

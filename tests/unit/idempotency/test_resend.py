@@ -1,0 +1,187 @@
+"""What is sent again, how, until when, and what is known in the end: for each of the store's calls."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from shared.idempotency import Conflict, NotWritten, OutcomeUnknown, StoreError
+from shared.idempotency.errors import TokenMismatch
+from shared.idempotency.store import RESEND_BASE_S, RESEND_CAP_S
+from tests.unit.conftest import World
+from tests.unit.idempotency.kit import CALLS, KEY, TRANSACTIONS, Call, record, row
+from tests.unit.world import Fault, answer_lost, cancelled, meanwhile, never_sent, refused, through
+
+throttled = refused("ProvisionedThroughputExceededException")
+conflict = refused("TransactionConflictException")
+broken = refused("InternalServerError", status=500)
+in_progress = refused("TransactionInProgressException")
+denied = refused("AccessDeniedException")
+TRANSIENT: dict[str, Fault] = {
+    "answer lost": answer_lost,
+    "never sent": never_sent,
+    "throttled": throttled,
+    "throttled by the account": refused("ThrottlingException"),
+    "conflict": conflict,
+    "server error": broken,
+    "unavailable": refused("ServiceUnavailable", status=503),
+    "in progress": in_progress,
+}
+LEFT_FOR_PEOPLE = [
+    "AccessDeniedException",
+    "ResourceNotFoundException",
+    "ValidationException",
+    "UnrecognizedClientException",
+    "ExpiredTokenException",
+]
+
+each_call = pytest.mark.parametrize("call", CALLS, ids=str)
+
+
+@each_call
+@pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT.keys())
+def test_a_transient_error_is_met_by_the_same_request_byte_for_byte(world: World, call: Call, fault: Fault) -> None:
+    ask = call.prepare(world)
+    world.wire.sent.clear()
+    world.wire.plan(call.operation, fault, fault)
+
+    ask()
+
+    bodies = world.wire.bodies(call.operation)
+    assert len(bodies) == 3
+    assert len(set(bodies)) == 1
+    assert record(world)["owner"] == "me"
+
+
+@pytest.mark.parametrize("call", TRANSACTIONS, ids=str)
+@pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_transaction_cancelled_in_passing_is_sent_again_with_its_token(
+    world: World, call: Call, code: str, at: int
+) -> None:
+    ask = call.prepare(world)
+    world.wire.sent.clear()
+    world.wire.plan(call.operation, cancelled(*[code if n == at else "None" for n in (0, 1)]))
+
+    ask()
+
+    first, second = world.wire.bodies(call.operation)
+    assert first == second
+    assert json.loads(first)["ClientRequestToken"] == "me"
+    assert row(world) == "mine"
+
+
+@each_call
+def test_a_wait_between_two_sends_is_drawn_and_grows_to_a_bound(world: World, call: Call) -> None:
+    ask = call.prepare(world)
+    world.wire.plan(call.operation, *[throttled] * 12)
+
+    ask(60)
+
+    waits = world.clock.slept
+    assert len(waits) == 12
+    assert all(0 <= wait <= min(RESEND_CAP_S, RESEND_BASE_S * 2**n) for n, wait in enumerate(waits))
+    assert len(set(waits)) == 12
+    assert max(waits[6:]) > RESEND_CAP_S / 4
+
+
+@each_call
+def test_nothing_is_sent_that_could_not_be_answered_by_the_deadline(world: World, call: Call) -> None:
+    ask = call.prepare(world)
+    begun: list[int] = []
+    last_ms = world.clock.now_ms() + 20_000
+    slow = meanwhile(lambda: (begun.append(world.clock.now_ms()), world.clock.advance(3.0)), throttled)
+    world.wire.always(call.operation, slow)
+
+    with pytest.raises(NotWritten):
+        ask(20)
+
+    assert len(begun) > 3
+    assert begun[-1] + 3_000 <= last_ms < world.clock.now_ms() + 3_000 + RESEND_CAP_S * 1000
+
+
+@each_call
+def test_a_request_is_sent_once_however_late_it_is(world: World, call: Call) -> None:
+    ask = call.prepare(world)
+    world.wire.sent.clear()
+
+    ask(-5)
+
+    assert world.wire.count(call.operation) == 1
+
+
+Plan = Callable[[], list[Fault]]
+ENDS: dict[str, tuple[list[Fault], Fault, type[StoreError]]] = {
+    "throttled to the end": ([], throttled, NotWritten),
+    "never sent": ([], never_sent, NotWritten),
+    "conflicts to the end": ([], conflict, Conflict),
+    "throttled, then conflicts": ([throttled], conflict, Conflict),
+    "conflict, then throttled": ([conflict], throttled, NotWritten),
+    "no answer to the end": ([], answer_lost, OutcomeUnknown),
+    "server errors": ([], broken, OutcomeUnknown),
+    "in progress to the end": ([], in_progress, OutcomeUnknown),
+    "an answer lost, then throttled": ([broken], throttled, OutcomeUnknown),
+    "an answer lost, then conflicts": ([broken], conflict, OutcomeUnknown),
+    "an answer lost, then no connection": ([throttled, broken, throttled], never_sent, OutcomeUnknown),
+    "an answer lost, then denied": ([broken], denied, OutcomeUnknown),
+}
+
+
+@each_call
+@pytest.mark.parametrize(("first", "then", "known"), ENDS.values(), ids=ENDS.keys())
+def test_at_the_deadline_the_error_says_what_is_known(
+    world: World, call: Call, first: list[Fault], then: Fault, known: type[StoreError]
+) -> None:
+    ask = call.prepare(world)
+    world.wire.plan(call.operation, *first)
+    world.wire.always(call.operation, then)
+
+    with pytest.raises(StoreError) as error:
+        ask()
+
+    assert type(error.value) is known
+
+
+@each_call
+@pytest.mark.parametrize("code", LEFT_FOR_PEOPLE)
+def test_what_only_people_can_mend_is_told_at_once_as_not_written(world: World, call: Call, code: str) -> None:
+    ask = call.prepare(world)
+    before = record(world)
+    world.wire.sent.clear()
+    world.wire.plan(call.operation, refused(code))
+
+    with pytest.raises(StoreError) as error:
+        ask()
+
+    assert type(error.value) is NotWritten
+    assert code in str(error.value)
+    assert world.wire.count(call.operation) == 1
+    assert record(world) == before
+
+
+@pytest.mark.parametrize("call", TRANSACTIONS, ids=str)
+@pytest.mark.parametrize("first", [through, broken], ids=["at once", "after a lost answer"])
+def test_a_token_used_for_two_requests_is_an_error_of_its_own(world: World, call: Call, first: Fault) -> None:
+    ask = call.prepare(world)
+    before = record(world)
+    mismatch = refused("IdempotentParameterMismatchException")
+    world.wire.plan(call.operation, *[first] * (first is broken), mismatch)
+
+    with pytest.raises(TokenMismatch):
+        ask()
+
+    assert record(world) == before
+
+
+def test_a_lost_answer_at_each_call_leaves_the_same_record_as_none(world: World) -> None:
+    for call in CALLS:
+        ends = []
+        for fault in (through, answer_lost):
+            world.empty("idempotency", "id")
+            world.empty("orders", "order_id")
+            ask = call.prepare(world)
+            world.wire.plan(call.operation, fault)
+            answer = ask()
+            ends.append((answer, record(world)["status"], record(world)["attempt"], record(world)["unsettled"]))
+        assert ends[0] == ends[1], call
+    assert record(world)["id"] == KEY

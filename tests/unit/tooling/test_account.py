@@ -1,0 +1,116 @@
+"""Nothing happens to a real account without its account, region and stage typed by a person."""
+
+import io
+import os
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tools import account
+from tools.mail import mail_advice
+
+WHERE = account.Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/me", session=None)
+
+
+class FakeSes:
+    """SES v2 with one identity."""
+
+    def __init__(self, verified: bool, production: bool) -> None:
+        self.verified, self.production = verified, production
+
+    def get_email_identity(self, EmailIdentity: str) -> dict[str, Any]:  # noqa: N803 - boto3's name
+        assert EmailIdentity == "me@example.com"
+        return {"VerifiedForSendingStatus": self.verified}
+
+    def get_account(self) -> dict[str, Any]:
+        return {"ProductionAccessEnabled": self.production}
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SENDER", "PROVIDER_SECRET_ARN", *(name for name in os.environ if name.startswith("AWS_"))):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+def typing(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_account_region_and_stage_typed_exactly_are_consent(monkeypatch: pytest.MonkeyPatch) -> None:
+    typing(monkeypatch, "123456789012 eu-central-1  sandbox\n")
+    account.consent("Deploy", "sandbox", WHERE)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["", "yes\n", "sandbox\n", "123456789012 eu-west-1 sandbox\n", "123456789012 eu-central-1 prod\n"],
+)
+def test_anything_else_is_not(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    typing(monkeypatch, typed)
+    with pytest.raises(account.Stop, match="nothing was done"):
+        account.consent("Deploy", "sandbox", WHERE)
+
+
+def test_a_missing_sender_is_asked_for_before_anything_is_done() -> None:
+    with pytest.raises(account.Stop, match=r"Stage sandbox needs the address .* SENDER="):
+        account.deploy("sandbox")
+
+
+def test_prod_also_needs_the_secret_with_the_providers_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SENDER", "me@example.com")
+    with pytest.raises(account.Stop, match="PROVIDER_SECRET_ARN="):
+        account.deploy("prod")
+
+
+def test_without_a_region_it_says_how_to_set_one() -> None:
+    with pytest.raises(account.Stop, match="AWS_REGION"):
+        account.current_account()
+
+
+def test_without_credentials_it_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    with pytest.raises(account.Stop, match="no AWS credentials"):
+        account.current_account()
+
+
+def test_an_account_without_bootstrap_is_told_the_command() -> None:
+    class Ssm:
+        def get_parameter(self, **_: str) -> None:
+            raise ClientError({"Error": {"Code": "ParameterNotFound", "Message": ""}}, "GetParameter")
+
+    class Session:
+        def client(self, _: str) -> Ssm:
+            return Ssm()
+
+    with pytest.raises(account.Stop, match="cdk bootstrap aws://123456789012/eu-central-1"):
+        account.require_bootstrap(account.Account("123456789012", "eu-central-1", "me", Session()))
+
+
+@pytest.mark.parametrize("command", ["deploy", "destroy"])
+def test_local_is_no_stage_of_an_account(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["make", command, "local"])
+    assert account.main() == 1
+    assert f"make {command} STAGE=sandbox|prod" in capsys.readouterr().err
+
+
+def test_a_sender_that_nobody_verified_yet_is_said() -> None:
+    assert "open the mail that AWS sent to me@example.com" in mail_advice(
+        FakeSes(verified=False, production=True), "me@example.com", "eu-central-1"
+    )
+
+
+def test_ses_in_its_sandbox_is_said_with_the_way_out() -> None:
+    advice = mail_advice(FakeSes(verified=True, production=False), "me@example.com", "eu-central-1")
+    assert "create-email-identity" in advice
+    assert "production access" in advice
+
+
+def test_with_all_done_nothing_is_left_to_do() -> None:
+    advice = mail_advice(FakeSes(verified=True, production=True), "me@example.com", "eu-central-1")
+    assert "Nothing is left to do" in advice

@@ -1,0 +1,163 @@
+"""`make synth`, `make deploy` and `make destroy`: the CDK CLI with what a stage needs, and with a person's consent."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+
+from tools.mail import mail_advice
+
+ROOT = Path(__file__).resolve().parents[1]
+BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
+# Good enough to look at the templates; `deploy` takes no placeholder.
+PLACEHOLDERS = {
+    "SENDER": "orders@example.com",
+    "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-central-1:111122223333:secret:provider-AbCdEf",
+}
+NEEDS = {"local": (), "sandbox": ("SENDER",), "prod": ("SENDER", "PROVIDER_SECRET_ARN")}
+WHAT = {
+    "SENDER": "the address that receipts come from, SENDER=orders@your-domain.example",
+    "PROVIDER_SECRET_ARN": "the secret with the Stripe key, PROVIDER_SECRET_ARN=arn:aws:secretsmanager:...",
+}
+
+
+class Stop(Exception):
+    """Nothing was done; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where a command would act, as AWS itself says."""
+
+    account: str
+    region: str
+    caller: str
+    session: Any
+
+    @property
+    def name(self) -> str:
+        return f"{self.account} {self.region}"
+
+
+def synth(stage: str) -> None:
+    """Write cdk.out/; what a person did not supply is a placeholder, and said so."""
+    given = {name: os.environ.get(name) or PLACEHOLDERS[name] for name in NEEDS[stage]}
+    for name in NEEDS[stage]:
+        if not os.environ.get(name):
+            print(f"synth: {name}={given[name]} is a placeholder")
+    shutil.rmtree(ROOT / "cdk.out", ignore_errors=True)  # another stage's templates must not lie beside
+    cdk("synth", stage, given, "--quiet")
+    print(f"cdk.out/ holds the templates of stage {stage}")
+
+
+def deploy(stage: str) -> None:
+    """Deploy all stacks, then say what only a person can do."""
+    given = supplied(stage)
+    where = current_account()
+    require_bootstrap(where)
+    consent("Deploy", stage, where)
+    cdk("deploy", stage, given, "--all", "--method=direct", "--outputs-file", "cdk.out/outputs.json")
+    print(mail_advice(where.session.client("sesv2"), given["SENDER"], where.region))
+
+
+def destroy(stage: str) -> None:
+    """Delete the stacks; those with data only where the stage says that its data may go."""
+    given = {name: os.environ.get(name) or PLACEHOLDERS[name] for name in NEEDS[stage]}
+    where = current_account()
+    stacks = ["--all"]
+    if stage == "prod":
+        stacks = [f"effectively-once-{stage}-pipeline", "--exclusively"]
+        print("The stack with the tables and the receipts is protected and stays.")
+    consent("Destroy", stage, where)
+    cdk("destroy", stage, given, *stacks, "--force")
+
+
+def supplied(stage: str) -> dict[str, str]:
+    """Raises Stop naming what is missing."""
+    missing = [name for name in NEEDS[stage] if not os.environ.get(name)]
+    if missing:
+        raise Stop("\n".join(f"Stage {stage} needs {WHAT[name]}" for name in missing))
+    return {name: os.environ[name] for name in NEEDS[stage]}
+
+
+def current_account() -> Account:
+    """Raises Stop if there are no credentials, none that work, or no region."""
+    # AWS_REGION is what the CDK CLI goes by, and what boto3 does not look at.
+    session: Any = boto3.session.Session(region_name=os.environ.get("AWS_REGION"))
+    if not session.region_name:
+        raise Stop("No region is set: export AWS_REGION=eu-central-1, or choose a profile that has one (AWS_PROFILE).")
+    try:
+        identity = session.client("sts").get_caller_identity()
+    except NoCredentialsError:
+        raise Stop(
+            "There are no AWS credentials: log in (aws sso login), choose a profile (AWS_PROFILE=name), or export keys."
+        ) from None
+    except (ClientError, BotoCoreError) as error:
+        raise Stop(f"AWS does not accept the credentials: {error}") from None
+    return Account(identity["Account"], session.region_name, identity["Arn"], session)
+
+
+def require_bootstrap(where: Account) -> None:
+    """Raises Stop if the CDK was never bootstrapped there."""
+    try:
+        where.session.client("ssm").get_parameter(Name=BOOTSTRAP)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ParameterNotFound":
+            raise Stop(f"Whether the CDK is bootstrapped in {where.name} can not be told: {error}") from None
+        raise Stop(
+            f"The CDK is not bootstrapped in {where.name}. Once per account and region:\n"
+            f"  .venv/bin/node node_modules/aws-cdk/bin/cdk bootstrap aws://{where.account}/{where.region}"
+        ) from None
+
+
+def consent(verb: str, stage: str, where: Account) -> None:
+    """Let a person type account, region and stage. Raises Stop unless they are typed exactly."""
+    print(f"\n{verb}\n  account  {where.account}\n  region   {where.region}\n  stage    {stage}")
+    print(f"  as       {where.caller}")
+    if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
+        print(f"  at       {endpoint}")
+    wanted = f"{where.account} {where.region} {stage}"
+    try:
+        typed = input(f"\nType `{wanted}` to go on: ")
+    except EOFError:
+        typed = ""
+    if " ".join(typed.split()) != wanted:
+        raise Stop("That is something else: nothing was done.")
+
+
+def cdk(command: str, stage: str, given: dict[str, str], *arguments: str) -> None:
+    """Run the CDK CLI of this clone. Raises Stop with its exit status."""
+    context = [f"stage={stage}", *(f"{name.lower()}={value}" for name, value in given.items())]
+    flags = [part for pair in context for part in ("-c", pair)]
+    cli = [str(ROOT / ".venv/bin/node"), str(ROOT / "node_modules/aws-cdk/bin/cdk"), command, "--no-notices"]
+    done = subprocess.run([*cli, *flags, *arguments], cwd=ROOT, check=False)
+    if done.returncode:
+        raise Stop(f"cdk {command} failed with status {done.returncode}; the reason is above.")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make", description=__doc__)
+    parser.add_argument("command", choices=("synth", "deploy", "destroy"))
+    parser.add_argument("stage", nargs="?", default="")
+    asked = parser.parse_args()
+    try:
+        stages = ("local", "sandbox", "prod") if asked.command == "synth" else ("sandbox", "prod")
+        if asked.stage not in stages:
+            hint = " (`make up` deploys to the laptop)" if asked.command != "synth" else ""
+            raise Stop(f"Which stage? make {asked.command} STAGE={'|'.join(stages)}{hint}")
+        {"synth": synth, "deploy": deploy, "destroy": destroy}[asked.command](asked.stage)
+    except Stop as stop:
+        print(f"\n{stop}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

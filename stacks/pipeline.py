@@ -50,7 +50,9 @@ class PipelineStack(Stack):
             "payments",
             **common,
             takes=["order.placed"],
-            calls=Calls(aws=4, provider=3),  # claim, read, fix the intent, commit; create, confirm, cancel
+            # Claim, read, fix the intent, commit; create, confirm, cancel. The rare step that needs more than the
+            # usual (an API key to fetch, an intent to look up) finds out by itself before each call.
+            calls=Calls(aws=4, provider=3),
             may=[
                 allow(records, "dynamodb:UpdateItem"),
                 allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),

@@ -144,6 +144,8 @@ def _local(context: Context) -> Settings:
         log_retention="ONE_DAY",
         api_rate=500,
         api_burst=1000,
+        # Each payment in flight keeps a worker of the payment sandbox busy too, and a laptop has few cores.
+        flows={"payment": Flow(batch_size=2)},
         slow_s=1.5,
         provider_secret_arn=context("provider_secret_arn"),
         operators=ACCOUNT,

@@ -25,7 +25,7 @@ from shared.idempotency.errors import (
     Superseded,
     Unknown,
 )
-from shared.idempotency.events import decode
+from shared.idempotency.events import event_in, open_envelope
 from shared.idempotency.lanes import Lane, lanes_of
 from shared.idempotency.runtime import Consumer
 from shared.idempotency.steps import Step
@@ -43,6 +43,7 @@ class Job:
 
     record: Record
     message: Message | None = None
+    correlation_id: str | None = None
     refused: Permanent | None = None  # known before it ran
     key: str | None = None
     retry_in_s: int | None = 0
@@ -82,7 +83,9 @@ def sqs_handler(step: Step[Any]) -> Callable[[dict[str, Any], Any], dict[str, An
 def _read(step: Step[Any], record: Record) -> Job:
     job = Job(record)
     try:
-        envelope, event = decode(record.get("body") or "", step.kinds)
+        envelope = open_envelope(record.get("body") or "")
+        job.correlation_id = envelope.correlation_id
+        event = event_in(envelope, step.kinds)
     except Permanent as error:
         job.refused = error
     else:
@@ -105,9 +108,8 @@ def _run_lane(step: Step[Any], consumer: Consumer, lane: Lane[Job], deadline_ms:
     for job in lane:
         if job.group is not None and job.group in stopped:
             continue  # FIFO: behind its group's first failure nothing may overtake
-        correlation_id = job.message.correlation_id if job.message else None
         logger.thread_safe_append_keys(
-            correlation_id=correlation_id,
+            correlation_id=job.correlation_id,
             message_id=job.record.get("messageId"),
             receive_count=job.receive_count,
             key=job.key,

@@ -7,7 +7,15 @@ from typing import Any
 
 from shared.idempotency import outbox
 from shared.idempotency.clock import Clock
-from shared.idempotency.errors import EffectWithoutState, NotDone, Permanent, StoreError, Superseded, Unknown
+from shared.idempotency.errors import (
+    EffectWithoutState,
+    NotDone,
+    Permanent,
+    StepError,
+    StoreError,
+    Superseded,
+    Unknown,
+)
 from shared.idempotency.events import Event, fingerprint
 from shared.idempotency.records import Claim, Duplicate, encode_result
 from shared.idempotency.steps import Attempt, Effect, Outcome, Step
@@ -65,14 +73,19 @@ class Engine:
         if isinstance(claim, Duplicate):
             return Ran(claim.result, replayed=True)
         attempt = self._attempt(key, message, deadline_ms, claim)
-        outcome = self._effect(step, message.event, attempt, claim)
-        held = self.store.commit(
-            claim,
-            encode_result(outcome.result, key),
-            self._outbox(outcome, message, attempt),
-            outcome.writes,
-            deadline_ms,
-        )
+        try:
+            outcome = self._effect(step, message.event, attempt, claim)
+            held = self.store.commit(
+                claim,
+                encode_result(outcome.result, key),
+                self._outbox(outcome, message, attempt),
+                outcome.writes,
+                deadline_ms,
+            )
+        except StepError:
+            raise
+        except Exception as error:  # of a step that answered nonsense too: its effect may have happened
+            raise Unknown(f"{type(error).__name__} in {step.operation}") from error
         return Ran(outcome.result, held or outcome.duplicate, claim.attempt, claim.uncertain)
 
     def _effect(self, step: Step[Any], event: Event, attempt: Attempt, claim: Claim) -> Outcome:
@@ -86,10 +99,6 @@ class Engine:
             forget = isinstance(error, Permanent) and not claim.uncertain
             self._release(claim, forget, attempt.deadline_ms, error)
             raise
-        except Unknown:
-            raise
-        except Exception as error:
-            raise Unknown(f"{type(error).__name__} in {step.operation}") from error
 
     def _release(self, claim: Claim, forget: bool, deadline_ms: int, error: Exception) -> None:
         try:

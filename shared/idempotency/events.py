@@ -3,9 +3,11 @@
 https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md (same `source` and `id` means duplicate)
 """
 
+import functools
 import hashlib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -63,17 +65,28 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 _envelopes = msgspec.json.Decoder(Envelope)
 
 
-def decode(body: str, kinds: Mapping[str, type[Event]]) -> tuple[Envelope, Event]:
-    """Read one message.
+def open_envelope(body: str) -> Envelope:
+    """Read what a message says of itself; its data is still closed.
 
     Raises Permanent("unparsable") where it is not JSON, Permanent("schema_invalid") where it breaks a rule.
     """
+    with _refusing():
+        return _envelopes.decode(body)
+
+
+def event_in(envelope: Envelope, kinds: Mapping[str, type[Event]]) -> Event:
+    """The data of a message, by the type that it names. Raises as above."""
+    kind = kinds.get(envelope.type)
+    if kind is None:
+        raise Permanent("schema_invalid", f"type {envelope.type} does not belong here")
+    with _refusing():
+        return decode_as(bytes(envelope.data), kind)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
     try:
-        envelope = _envelopes.decode(body)
-        kind = kinds.get(envelope.type)
-        if kind is None:
-            raise Permanent("schema_invalid", f"type {envelope.type} does not belong here")
-        return envelope, decode_as(bytes(envelope.data), kind)
+        yield
     except msgspec.ValidationError as error:
         raise Permanent("schema_invalid", str(error)) from error
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:  # nested too deep, for one
@@ -113,11 +126,36 @@ def fingerprint(event: Event) -> str:
 
     Business data only, keys sorted, defaults left out: an optional field added later changes nothing.
     """
-    data = msgspec.json.encode(event, order="sorted")
+    data = msgspec.json.encode(_said(event), order="sorted")
     if not data.isascii():
         data = unicodedata.normalize("NFC", data.decode()).encode()
     digest = hashlib.sha256(event.type.encode() + b"\n" + data).hexdigest()
     return f"{FINGERPRINT_VERSION}:{digest}"
+
+
+def _said(value: Any) -> Any:
+    """Structs without fields that hold their default: `omit_defaults` would keep an equal value that was spelled out,
+    and a struct within the event may lack it."""
+    match value:
+        case msgspec.Struct():
+            fields = ((name, getattr(value, field), default) for field, name, default in _fields(type(value)))
+            return {name: _said(held) for name, held, default in fields if held != default}
+        case tuple() | list():
+            return [_said(item) for item in value]
+        case dict():
+            return {name: _said(item) for name, item in value.items()}
+        case _:
+            return value
+
+
+@functools.cache
+def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, Any]]:
+    """Name, name in JSON, and default of each field."""
+    made = (
+        (field, field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory())
+        for field in msgspec.structs.fields(kind)
+    )
+    return [(field.name, field.encode_name, default) for field, default in made]
 
 
 def cloudevent(event: Event, *, correlation_id: str, time: str) -> Envelope:

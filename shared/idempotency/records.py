@@ -18,7 +18,8 @@ COMPLETED = "COMPLETED"
 
 Image: TypeAlias = Mapping[str, Any]  # an item as DynamoDB spells it: {"id": {"S": "…"}, …}
 
-# Results are small structs. With event and outbox this keeps a record far below DynamoDB's 400 KB an item.
+# Results are small structs. With event and outbox this keeps a record far below DynamoDB's 400 KB an item,
+# which counts bytes of UTF-8.
 RESULT_LIMIT_BYTES = 128 * 1024
 
 
@@ -89,19 +90,20 @@ def decode_result(image: Image, key: str) -> Any:
         raise Damaged(f"{key} is completed without a result")
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Damaged(f"{key} holds a result that is not JSON") from error
 
 
 def encode_result(result: Any, key: str) -> str:
     """A result as JSON; one that can not be stored becomes a reference, since an effect must leave a record."""
     try:
-        data = msgspec.json.encode(result).decode()
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        data = msgspec.json.encode(result)
+        msgspec.json.decode(data)  # what can not be read again would be a damaged record
+    except Exception as error:  # whatever it is: the effect has happened
         return _reference(key, type(error).__name__)
-    if len(data) > RESULT_LIMIT_BYTES:  # ASCII or not: at most 4 bytes a character, still below the item limit
+    if len(data) > RESULT_LIMIT_BYTES:
         return _reference(key, "too large")
-    return data
+    return data.decode()
 
 
 def _reference(key: str, why: str) -> str:

@@ -310,7 +310,8 @@ class Store:
                 in_time = self.clock.now_ms() + (wait_s + self.request_s) * 1000 <= deadline_ms
                 if not (resend and in_time):
                     # A refusal of the last try says nothing of an earlier one whose answer was lost.
-                    raise (OutcomeUnknown(str(trouble)) if maybe_applied else trouble) from error
+                    hidden = maybe_applied and not isinstance(trouble, OutcomeUnknown)
+                    raise (OutcomeUnknown(str(trouble)) if hidden else trouble) from error
                 self.clock.sleep(wait_s)
                 resends = min(resends + 1, 10)
 

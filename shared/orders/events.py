@@ -13,8 +13,8 @@ SOURCE = "effectively-once/orders"
 # Goes into S3 keys, provider metadata, mail subjects and log lines.
 OrderId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
 Sku = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
-# Any script, no control characters, no line or paragraph separators, no lone surrogates: it goes into a mail.
-PersonName = Annotated[str, Meta(pattern="^[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}\\Z")]
+# Any script, no control characters, no line or paragraph separators: it goes into a mail. None that SQS refuses.
+PersonName = Annotated[str, Meta(pattern="^[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]{1,200}\\Z")]
 # One plain address, never a list of them. HTML's pattern, ASCII as SES wants it:
 # https://html.spec.whatwg.org/multipage/input.html#valid-e-mail-address
 MailAddress = Annotated[
@@ -26,6 +26,9 @@ MailAddress = Annotated[
     ),
 ]
 Amount = Annotated[int, Meta(ge=1, le=MAX_AMOUNT)]
+# Of the provider; none where the order was settled without an intent, or for no reason that was told.
+IntentId = Annotated[str, Meta(pattern=r"^[!-~]{0,255}\Z")]
+Reason = Annotated[str, Meta(pattern=r"^[ -~]{0,255}\Z")]
 PaymentMethod = Annotated[str, Meta(pattern=r"^pm_[A-Za-z0-9_]{1,64}\Z")]
 Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}\Z")]
 
@@ -108,7 +111,7 @@ class OrderPaid(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
 
     type: ClassVar[str] = "order.paid"
 
-    payment_intent: str
+    payment_intent: IntentId
 
 
 class OrderDeclined(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
@@ -116,5 +119,5 @@ class OrderDeclined(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
 
     type: ClassVar[str] = "order.declined"
 
-    payment_intent: str
-    reason: str
+    payment_intent: IntentId
+    reason: Reason

@@ -11,7 +11,6 @@ import random
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -21,14 +20,20 @@ import botocore.useragent
 import msgspec
 import pytest
 import requests
+from aws_lambda_powertools.event_handler.api_gateway import BaseRouter
 
+from functions.api import handler as api
+from functions.payment import handler as payment
+from functions.payment.provider import Provider
+from functions.payment.provider import provider as make_provider
+from functions.relay import handler as relay
 from shared import aws, telemetry
 from shared.idempotency import batch, engine, runtime
 from shared.idempotency import clock as clocks
 from tests.schedules import provider
 from tests.schedules.model import QUEUE_URL, Call, read
-from tests.schedules.run import Run, Settings
-from tests.schedules.strands import Pool, current, maybe_current
+from tests.schedules.run import Run
+from tests.schedules.strands import Pool, Process, current, maybe_current
 from tests.unit.world import FakeClock
 
 ROUTES = {
@@ -90,16 +95,25 @@ class Bench:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.run: Run | None = None
-        self.settings = Settings(lost_s=0.6, skew_s=2.0)
         self._function = ""
+        self._globals: dict[str, tuple[Any, Any, Any]] = {}
         self._consumers: dict[str, Any] = {}
         self._make_consumer = runtime.consumer.__wrapped__
 
-    def become(self, function: str) -> None:
-        """The strand that goes on belongs to this function: its environment."""
+    def enter(self, process: Process, function: str) -> None:
+        """A thread of this process goes on: its environment, and what Powertools keeps of a request in globals."""
         if function != self._function:
             os.environ.update(OF_FUNCTION[function], POWERTOOLS_SERVICE_NAME=function)
             self._function = function
+        if function == "api":
+            BaseRouter.current_event, BaseRouter.lambda_context, api.app.context = self._globals.pop(
+                process.name, (None, None, {})
+            )
+
+    def leave(self, process: Process, function: str) -> None:
+        """It has stopped: keep its globals, since another process has its own."""
+        if function == "api" and not process.over:
+            self._globals[process.name] = (BaseRouter.current_event, BaseRouter.lambda_context, api.app.context)
 
     def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
         """The production handler, as it stands."""
@@ -111,6 +125,14 @@ class Bench:
         if self._function not in self._consumers:
             self._consumers[self._function] = self._make_consumer()
         return self._consumers[self._function]
+
+    def provider(self) -> Provider:
+        """`provider()`, one for each process: a worker that has not fetched the API key yet."""
+        process = current().process
+        if process.provider is None:
+            process.provider = make_provider.__wrapped__()
+        found: Provider = process.provider
+        return found
 
     @property
     def now_running(self) -> Run:
@@ -128,7 +150,7 @@ class Bench:
             return self.now_running.model.answer(call)
         return self.now_running.send(call)
 
-    def to_provider(self, _: Any, request: requests.PreparedRequest, **__: Any) -> requests.Response:
+    def to_provider(self, request: requests.PreparedRequest, **__: Any) -> requests.Response:
         """Every request of the Stripe SDK."""
         call = Call(
             "provider",
@@ -167,6 +189,8 @@ def bench() -> Iterator[Bench]:
         patch.setattr(runtime, "consumer", it.consumer)
         patch.setattr(engine, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=it.new_id())))
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
+        patch.setattr(relay, "_rng", _Even(0))
+        patch.setattr(payment, "provider", it.provider)
         patch.setattr(batch, "ThreadPoolExecutor", Pool)
         patch.setattr(requests.adapters.HTTPAdapter, "send", it.to_provider)
         # Nobody reads who we are, nor our signature; they take four fifths of a request's time.
@@ -201,6 +225,3 @@ def _observe(patch: pytest.MonkeyPatch, it: Bench) -> None:
 
     patch.setattr(engine.Engine, "run", seen)
     patch.setattr(telemetry, "count", count)
-
-
-__all__ = ["Bench", "ThreadPoolExecutor", "bench"]

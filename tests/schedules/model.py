@@ -11,7 +11,7 @@ from botocore.compat import HTTPHeaders
 
 from tests.schedules.dynamodb import Change, Refused, Schema, Tables
 from tests.schedules.expressions import Unmodelled
-from tests.schedules.services import Queues, Rest
+from tests.schedules.services import Message, Queues, Rest
 
 SCHEMAS = {
     "idempotency": Schema(("id",)),
@@ -57,9 +57,10 @@ class Model:
         by: Callable[[], str],
         new_id: Callable[[], str],
         applied: Callable[[list[Change]], None],
+        accepted: Callable[[str, Message], None],
     ) -> None:
         self.tables = Tables(SCHEMAS, now_ms, applied)
-        self.queues = Queues(QUEUES, now_ms, new_id)
+        self.queues = Queues(QUEUES, now_ms, new_id, accepted)
         self.rest = Rest(by, new_id)
 
     def answer(self, call: Call) -> AWSResponse:

@@ -7,7 +7,7 @@ with a fault (faults.py), `t` time passes until the next message is visible agai
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import requests
 from botocore.exceptions import ReadTimeoutError
@@ -16,21 +16,34 @@ from tests.schedules import provider
 from tests.schedules.dynamodb import Change
 from tests.schedules.facts import Facts
 from tests.schedules.faults import Fault, possible
-from tests.schedules.model import Call, Model, refusal
+from tests.schedules.model import Call, Model, answered, refusal
 from tests.schedules.sources import Delivery, Source, StreamSource
+from tests.schedules.services import Message
 from tests.schedules.strands import JOIN, Process, Strand, current, maybe_current
+from tests.schedules.trace import line
 from tests.unit.world import Context, FakeClock, Killed
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 START_MS = 1_800_000_000_000
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Seconds: how long a worker waits for an answer that does not come; how far past its deadline its lease goes."""
+LOST_S = 0.6  # how long a worker waits for an answer that does not come
+SKEW_S = 2.0  # how far past its deadline a lease goes
 
-    lost_s: float
-    skew_s: float
+
+class Place(Protocol):
+    """What a run needs of the bench."""
+
+    clock: FakeClock
+
+    def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
+        """The production handler."""
+
+    def enter(self, process: Process, function: str) -> None:
+        """A thread of this process goes on: its environment, its globals."""
+
+    def leave(self, process: Process, function: str) -> None:
+        """It has stopped again."""
 
 
 @dataclass
@@ -51,10 +64,7 @@ class Stuck(Exception):
 class Run:
     """The state of one schedule."""
 
-    clock: FakeClock
-    settings: Settings
-    handler: Callable[[str], Callable[[dict[str, Any], Any], Any]]
-    become: Callable[[str], None]
+    place: Place
     faults_left: int
     max_running: int = 2
     sources: list[Source] = field(default_factory=list)
@@ -65,9 +75,10 @@ class Run:
     faults: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.clock = self.place.clock
         self.clock.ms = START_MS
         self.facts = Facts()
-        self.model = Model(self.clock.now_ms, self._by, self._new_id, self._applied)
+        self.model = Model(self.clock.now_ms, self._by, self._new_id, self._applied, self._accepted)
 
     # What production code does
 
@@ -102,7 +113,7 @@ class Run:
         try:
             answer = self._answer(call, fault, apply)
         except requests.exceptions.ReadTimeout:
-            self.clock.advance(self.settings.lost_s)
+            self.clock.advance(LOST_S)
             self._told(strand, call, fault, "no answer in time")
             raise
         said = _said(answer)
@@ -110,7 +121,7 @@ class Run:
             self._told(strand, call, fault, said)
             raise Killed
         if fault is Fault.ANSWER_LOST:
-            self.clock.advance(self.settings.lost_s)
+            self.clock.advance(LOST_S)
             self._told(strand, call, fault, said)
             strand.saw("lost", self.clock.ms)
             raise lost()
@@ -134,8 +145,6 @@ class Run:
         first, *rest = call.body["Entries"]
         failed = [{"Id": first["Id"], "Code": "InternalError", "SenderFault": False}]
         done = self.model.queues.call(call.operation, {**call.body, "Entries": rest}) if rest else {"Successful": []}
-        from tests.schedules.model import answered
-
         return answered(call, {"Successful": done["Successful"], "Failed": failed})
 
     # What the explorer does
@@ -234,10 +243,12 @@ class Run:
         it = Invocation(process, source, delivery, source.function)
         self.active.append(it)
         self._tell(f"{source.label:<4} {name:<4} {source.function} starts: {delivery.about}")
-        self.become(source.function)
-        handler = self.handler(source.function)
+        handler = self.place.handler(source.function)
         self.last = name
+        self.place.enter(process, source.function)
         process.start(lambda: handler(delivery.event, context))
+        self.place.leave(process, source.function)
+        process.strands[0].saw(delivery.event)
 
     def _go_on(self, name: str, fault: Fault) -> None:
         it, strand = next(
@@ -247,13 +258,14 @@ class Run:
             self.faults_left -= 1
             self.faults.append(name + fault.value)
         if fault is Fault.STALLS:
-            end_ms = it.process.deadline_ms + int(self.settings.skew_s * 1000) + 1000
+            end_ms = it.process.deadline_ms + int(SKEW_S * 1000) + 1000
             self.clock.ms = max(self.clock.ms, end_ms)
             self._tell(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
             return
-        self.become(it.function)
         self.last = name
+        self.place.enter(it.process, it.function)
         strand.resume(fault)
+        self.place.leave(it.process, it.function)
 
     def _end(self, it: Invocation) -> None:
         process = it.process
@@ -290,10 +302,12 @@ class Run:
                     if isinstance(source, StreamSource):
                         source.changed(dict(change.new) if change.new else None)
 
+    def _accepted(self, queue: str, message: Message) -> None:
+        if not queue.endswith("-dlq"):
+            self.facts.sent(message)
+
     def _told(self, strand: Strand, call: Call, fault: Fault, answer: str) -> None:
         if self.trace is not None:
-            from tests.schedules.trace import line
-
             self.trace.append(line(strand.name, call, fault, answer))
 
     def _tell(self, text: str) -> None:

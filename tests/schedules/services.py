@@ -36,6 +36,7 @@ class Queues:
     names: tuple[str, ...]
     now_ms: Callable[[], int]
     new_id: Callable[[], str]
+    accepted: Callable[[str, Message], None]
     waiting: dict[str, list[Message]] = field(default_factory=dict)
     sent: dict[str, list[Message]] = field(default_factory=dict)
 
@@ -73,6 +74,7 @@ class Queues:
         )
         self.waiting[queue].append(message)
         self.sent[queue].append(message)
+        self.accepted(queue, message)
         return {"MessageId": message.id, "MD5OfMessageBody": hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()}
 
     def change_visibility(self, queue: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tests.schedules.facts import Facts
 from tests.schedules.services import Message, Queues
 
 
@@ -142,3 +143,59 @@ class StreamSource:
 
     def state(self) -> object:
         return self.records[self.read :], self.busy_until
+
+
+@dataclass
+class ClientSource:
+    """A client of the API: it repeats its POST, with the same key, until the answer is final."""
+
+    label: str
+    function: str
+    timeout_s: float
+    now_ms: Callable[[], int]
+    body: str
+    facts: Facts
+    next_at: int | None = 0
+
+    def next_ms(self) -> int | None:
+        return self.next_at
+
+    def take(self) -> Delivery:
+        self.next_at = None
+
+        def returned(answer: dict[str, Any]) -> None:
+            if answer["statusCode"] in _TRY_AGAIN:
+                return died()
+            self.facts.answers.append((answer["statusCode"], answer["body"]))
+
+        def died() -> None:
+            self.next_at = self.now_ms() + 1000
+
+        return Delivery(_request(self.body), returned, died, "POST /orders")
+
+    def state(self) -> object:
+        return self.next_at
+
+
+_TRY_AGAIN = {409, 500, 502, 503, 504}
+
+
+def _request(body: str) -> dict[str, Any]:
+    """As API Gateway's HTTP API hands it on, payload format 2.0, with the IAM authoriser's findings."""
+    return {
+        "version": "2.0",
+        "routeKey": "POST /orders",
+        "rawPath": "/orders",
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json", "idempotency-key": '"key-1"'},
+        "requestContext": {
+            "accountId": "123456789012",
+            "authorizer": {"iam": {"accountId": "123456789012", "userId": "AROAEXAMPLE:session"}},
+            "http": {"method": "POST", "path": "/orders", "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1"},
+            "requestId": "request-1",
+            "stage": "$default",
+            "timeEpoch": 0,
+        },
+        "body": body,
+        "isBase64Encoded": False,
+    }

@@ -4,6 +4,7 @@ import base64
 import copy
 import io
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,9 +108,11 @@ class Api:
 @pytest.fixture
 def api(world: World) -> Iterator[Api]:
     log = io.StringIO()
-    before = logger.registered_handler.setStream(log)
+    out = logger.registered_handler
+    assert isinstance(out, logging.StreamHandler)
+    before = out.setStream(log)
     yield Api(world, log)
-    logger.registered_handler.setStream(before)
+    out.setStream(before)
 
 
 def counts(printed: str) -> dict[str, int]:

@@ -65,7 +65,8 @@ def test_a_declined_order_gets_its_word_by_mail_alone(world: World, mailbox: Mai
     assert (row["state"], row["mail"]) == ({"S": "declined"}, {"S": "decline"})
 
 
-def test_the_mail_holds_text_and_html_and_is_tagged_with_the_effect_key(world: World, mailbox: Mailbox) -> None:
+@pytest.mark.usefixtures("mailbox")
+def test_the_mail_holds_text_and_html_and_is_tagged_with_the_effect_key(world: World) -> None:
     deliver(world, samples.pay(world, samples.requested()))
 
     (body,) = world.wire.bodies("SendEmail")
@@ -78,7 +79,8 @@ def test_the_mail_holds_text_and_html_and_is_tagged_with_the_effect_key(world: W
     assert simple["Body"]["Html"]["Data"] == objects()["receipts/ord_1.html"]
 
 
-def test_one_run_makes_five_requests(world: World, mailbox: Mailbox) -> None:
+@pytest.mark.usefixtures("mailbox")
+def test_one_run_makes_five_requests(world: World) -> None:
     event = samples.pay(world, samples.requested())
     world.wire.sent.clear()
 
@@ -176,7 +178,8 @@ def test_with_too_little_time_left_nothing_is_sent(world: World, mailbox: Mailbo
     assert record["uncertain"] == {"BOOL": False}
 
 
-def test_name_and_address_go_into_the_mail_and_nowhere_else(world: World, mailbox: Mailbox, log: Log) -> None:
+@pytest.mark.usefixtures("mailbox")
+def test_name_and_address_go_into_the_mail_and_nowhere_else(world: World, log: Log) -> None:
     event = samples.pay(world, samples.requested())
     deliver(world, event)
     deliver(world, event)

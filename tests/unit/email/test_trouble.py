@@ -123,9 +123,10 @@ def test_a_mail_to_a_suppressed_address_finishes_the_order(world: World, mailbox
     assert world.messages("dlq") == []
 
 
+@pytest.mark.usefixtures("mailbox")
 @pytest.mark.parametrize("fault", UNKNOWN.values(), ids=UNKNOWN)
 def test_after_an_unknown_outcome_one_more_mail_is_sent_and_counted(
-    world: World, mailbox: Mailbox, metrics: Metrics, log: Log, fault: Fault
+    world: World, metrics: Metrics, log: Log, fault: Fault
 ) -> None:
     event = samples.pay(world, samples.requested())
     world.wire.plan("SendEmail", fault)
@@ -216,7 +217,8 @@ def test_the_tag_says_which_effect_in_the_characters_that_ses_takes() -> None:
     assert len(tag_value("email.send#" + 64 * "x")) <= 256
 
 
-def test_a_result_names_nobody(world: World, mailbox: Mailbox) -> None:
+@pytest.mark.usefixtures("mailbox")
+def test_a_result_names_nobody(world: World) -> None:
     deliver(world, samples.pay(world, samples.requested()))
 
     record = world.record(KEY)

@@ -120,8 +120,12 @@ def release(world: World, claimed: Claim, *, forget: bool = False, seconds: floa
 
 def spelled(plain: Mapping[str, Any]) -> Item:
     """Plain values in DynamoDB's spelling; None is left out."""
-    kinds = {bool: lambda value: {"BOOL": value}, int: lambda value: {"N": str(value)}, str: lambda value: {"S": value}}
-    return {name: kinds[type(value)](value) for name, value in plain.items() if value is not None}
+    kinds = {bool: "BOOL", int: "N", str: "S"}
+    return {
+        name: {kinds[type(value)]: str(value) if type(value) is int else value}
+        for name, value in plain.items()
+        if value is not None
+    }
 
 
 def plain(item: Image | None) -> Item:
@@ -179,36 +183,47 @@ def row(world: World, name: str = "row") -> str | None:
     return plain(world.row(name)).get("facts")
 
 
+Ready = Callable[[float], object]  # a call that only needs to be told how many seconds it has
+
+
 @dataclass(frozen=True)
 class Call:
-    """One of the store's calls, ready to be made; `seconds` is the time that it has."""
+    """One of the store's calls."""
 
     name: str
     operation: str  # as DynamoDB calls it
-    prepare: Callable[[World], Callable[[float], object]]
+    prepare: Callable[[World], Ready]
 
     def __str__(self) -> str:
         return self.name
 
 
-def _commit(writes: Sequence[Write]) -> Callable[[World], Callable[[float], object]]:
-    def prepare(world: World) -> Callable[[float], object]:
+def _claim(world: World) -> Ready:
+    return lambda seconds: claim(world, seconds=seconds)
+
+
+def _commit(*writes: Write) -> Callable[[World], Ready]:
+    def prepare(world: World) -> Ready:
         claimed = acquire(world)
-        return lambda seconds=20: commit(world, claimed, writes, outbox="[]", seconds=seconds)
+        return lambda seconds: commit(world, claimed, writes, outbox="[]", seconds=seconds)
 
     return prepare
 
 
-def _release(world: World) -> Callable[[float], object]:
+def _release(world: World) -> Ready:
     claimed = acquire(world)
-    return lambda seconds=20: release(world, claimed, seconds=seconds)
+    return lambda seconds: release(world, claimed, seconds=seconds)
+
+
+def _once(world: World) -> Ready:
+    return lambda seconds: once(world, "me", [write()], seconds=seconds)
 
 
 CALLS = [
-    Call("claim", "UpdateItem", lambda world: lambda seconds=20: claim(world, seconds=seconds)),
-    Call("commit alone", "UpdateItem", _commit([])),
-    Call("commit with writes", "TransactWriteItems", _commit([write()])),
+    Call("claim", "UpdateItem", _claim),
+    Call("commit alone", "UpdateItem", _commit()),
+    Call("commit with writes", "TransactWriteItems", _commit(write())),
     Call("release", "UpdateItem", _release),
-    Call("once", "TransactWriteItems", lambda world: lambda seconds=20: once(world, "me", [write()], seconds=seconds)),
+    Call("once", "TransactWriteItems", _once),
 ]
 TRANSACTIONS = [call for call in CALLS if call.operation == "TransactWriteItems"]

@@ -36,7 +36,7 @@ DAMAGED = {
 }
 
 
-def named(cases: dict[str, Any]) -> Any:
+def named(cases: dict[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("held", cases.values(), ids=cases.keys())
 
 

@@ -1,5 +1,6 @@
 """A cancelled transaction is read by its reasons, by their position, the record first; never as done."""
 
+import json
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def test_only_the_writes_whose_facts_hold_are_left_out_of_the_second_transaction
 def test_a_refusal_without_an_item_is_judged_as_no_item(world: World) -> None:
     world.wire.plan("TransactWriteItems", cancelled("None", FAILED))
 
-    with pytest.raises(NotDone, match="row holds {}"):
+    with pytest.raises(NotDone, match=r"row holds \{\}"):
         once(world, "me", [write()])
 
 
@@ -172,6 +173,4 @@ def test_a_refused_row_after_an_effect_is_no_error_of_the_steps_own(world: World
 
 
 def _token(body: bytes) -> str:
-    import json
-
     return str(json.loads(body)["ClientRequestToken"])

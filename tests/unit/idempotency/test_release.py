@@ -1,5 +1,7 @@
 """Release: only what is known not to have been done is given back."""
 
+from typing import Any
+
 import pytest
 
 from shared.idempotency import KeyReused, Superseded
@@ -55,7 +57,7 @@ def test_a_release_whose_answer_was_lost_is_just_done_again(world: World) -> Non
 
 @pytest.mark.parametrize("theirs", [{}, completed()], ids=["in progress", "completed"])
 @pytest.mark.parametrize("forget", [False, True])
-def test_who_was_superseded_releases_nothing(world: World, theirs: dict[str, object], forget: bool) -> None:
+def test_who_was_superseded_releases_nothing(world: World, theirs: dict[str, Any], forget: bool) -> None:
     claimed = acquire(world)
     before = put_record(world, **theirs)
 

@@ -1,5 +1,8 @@
 """The methods that misbehave on an order's first confirmation; every order ends paid once."""
 
+import subprocess
+import sys
+
 import pytest
 import stripe
 
@@ -68,6 +71,12 @@ def test_drop_has_charged_and_the_lost_answer_is_kept_under_the_key(
     assert shop.status(intent) == "succeeded"
     assert shop.confirm(intent, "k").status == "succeeded"
     assert shop.ledger() == [("ord_1", "succeeded")]
+
+
+def test_a_worker_that_dies_runs_nothing_more() -> None:
+    code = "from functions.payment_sandbox import host\ntry:\n    host.die()\nfinally:\n    print('more')"
+    died = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=20)  # noqa: S603
+    assert (died.returncode, died.stdout) == (1, b"")
 
 
 def test_an_order_meets_its_fault_once_whatever_intent_or_key_it_comes_with(shop: Shop) -> None:

@@ -66,9 +66,19 @@ def sqs_event(*bodies: str, receive_count: int = 1, trace: str | None = None) ->
     }
 
 
+def routes(world: World) -> dict[str, str]:
+    """Event types and their queues, as the stacks wire them."""
+    kinds: dict[str, list[type[Event]]] = {
+        "orders": [OrderRequested],
+        "payments": [OrderPlaced],
+        "emails": [OrderPaid, OrderDeclined],
+    }
+    return {kind.type: world.queues[queue] for queue, of_queue in kinds.items() for kind in of_queue}
+
+
 def perform(world: World, write: Write) -> None:
     """One move of an order, without its step."""
-    world.dynamodb.transact_write_items(TransactItems=[write.request])  # type: ignore[list-item]
+    world.dynamodb.transact_write_items(TransactItems=[write.request])
 
 
 def accept(world: World, order: OrderRequested, *, caller: str = "aws:1:role") -> None:
@@ -77,31 +87,34 @@ def accept(world: World, order: OrderRequested, *, caller: str = "aws:1:role") -
 
 
 def place(world: World, order: OrderRequested) -> OrderPlaced:
-    """The row as the order step leaves it; answers the event that the step emits."""
+    """The row as the order step leaves it, by either path; answers the event that the step emits."""
     perform(world, writes.place("orders", order, correlation_id="c-1", now_ms=world.clock.now_ms()))
     return OrderPlaced(
         order_id=order.order_id, currency=order.currency, total=order.total, payment_method=order.payment_method
     )
 
 
-def pay(world: World, order: OrderRequested, intent_id: str | None = None) -> OrderPaid:
-    """The row as the payment step leaves it; answers the event that the step emits."""
-    order_id = order.order_id
+def settle(world: World, order: OrderRequested, state: str, *, intent_id: str | None = None) -> Event:
+    """A placed row as the payment step leaves it, `paid` or `declined`; answers the event that the step emits."""
+    order_id, now_ms = order.order_id, world.clock.now_ms()
     intent_id = intent_id or f"pi_{order_id}"
-    place(world, order)
     orders().fix_intent(order_id, intent_id)
-    now_ms = world.clock.now_ms()
-    perform(world, writes.mark_paid("orders", order_id, intent_id=intent_id, charge_id="ch_1", now_ms=now_ms))
-    return OrderPaid(order_id=order_id, currency=order.currency, total=order.total, payment_intent=intent_id)
-
-
-def decline(world: World, order: OrderRequested) -> OrderDeclined:
-    """The same for a card that was declined."""
-    order_id, intent_id, reason = order.order_id, f"pi_{order.order_id}", "card_declined"
-    place(world, order)
-    orders().fix_intent(order_id, intent_id)
-    now_ms = world.clock.now_ms()
+    facts: dict[str, Any] = {"order_id": order_id, "currency": order.currency, "total": order.total}
+    if state == "paid":
+        perform(world, writes.mark_paid("orders", order_id, intent_id=intent_id, charge_id="ch_1", now_ms=now_ms))
+        return OrderPaid(**facts, payment_intent=intent_id)
+    reason = "card_declined"
     perform(world, writes.mark_declined("orders", order_id, intent_id=intent_id, reason=reason, now_ms=now_ms))
-    return OrderDeclined(
-        order_id=order_id, currency=order.currency, total=order.total, payment_intent=intent_id, reason=reason
-    )
+    return OrderDeclined(**facts, payment_intent=intent_id, reason=reason)
+
+
+def pay(world: World, order: OrderRequested, intent_id: str | None = None) -> Event:
+    """A paid row from nothing."""
+    place(world, order)
+    return settle(world, order, "paid", intent_id=intent_id)
+
+
+def decline(world: World, order: OrderRequested) -> Event:
+    """A declined row from nothing."""
+    place(world, order)
+    return settle(world, order, "declined")

@@ -6,7 +6,6 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ses.models import ses_backends
 
 from shared import aws, telemetry
@@ -24,7 +23,7 @@ class Mailbox:
     @property
     def mails(self) -> list[tuple[str, str]]:
         """Recipient and subject of each."""
-        sent: Any = ses_backends[DEFAULT_ACCOUNT_ID]["eu-west-1"].sent_messages
+        sent: Any = ses_backends["123456789012"]["eu-west-1"].sent_messages
         return [(mail.destinations["ToAddresses"][0], mail.subject) for mail in sent]
 
 

@@ -1,0 +1,188 @@
+"""What must hold whenever nobody is at work (ALWAYS), and when nothing is left to do (FINALLY). Each yields what breaks it."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from tests.schedules.facts import text
+from tests.schedules.run import Run
+from tests.schedules.scenarios import Scenario
+from tests.schedules.services import Mail
+
+Invariant: TypeAlias = Callable[[Scenario, Run], Iterator[str]]
+
+
+def _orders(run: Run) -> dict[str, dict[str, object]]:
+    return {key[0]: dict(item) for key, item in run.model.tables.items["orders"].items()}
+
+
+def _charges(run: Run) -> dict[str, list[dict[str, object]]]:
+    """The provider's ledger, by order: what was really executed."""
+    found: dict[str, list[dict[str, object]]] = defaultdict(list)
+    for (kind, _), item in run.model.tables.items["ledger"].items():
+        if kind == "charge":
+            charge = json.loads(item["body"]["S"])
+            found[charge["metadata"]["order_id"]].append(charge)
+    return found
+
+
+def one_final_state(_: Scenario, run: Run) -> Iterator[str]:
+    """An order's state only moves forward, ends once, and its intent's id is never replaced."""
+    yield from _offences(run, "one_final_state")
+
+
+def charged_at_most_once(_: Scenario, run: Run) -> Iterator[str]:
+    """The ledger holds at most one successful charge per order, and none but by the intent on the order's row."""
+    rows = run.model.tables.items["orders"]
+    for order_id, charges in _charges(run).items():
+        paid = [charge["id"] for charge in charges if charge["paid"]]
+        if len(paid) > 1:
+            yield f"order {order_id} was charged {len(paid)} times"
+        intent = text(rows[(order_id,)], "intent_id")
+        for charge in charges:
+            if charge["payment_intent"] != intent:
+                yield f"{charge['id']} is by intent {charge['payment_intent']}, the row has {intent or 'none'}"
+
+
+def state_tells_the_charge(_: Scenario, run: Run) -> Iterator[str]:
+    """Paid if and only if there is a successful charge, once the order is settled."""
+    charges = _charges(run)
+    for order_id, row in _orders(run).items():
+        paid = sum(bool(charge["paid"]) for charge in charges[order_id])
+        state = text(row, "state")
+        if (state == "paid" and paid != 1) or (state == "declined" and paid):
+            yield f"order {order_id} is {state} with {paid} charges"
+
+
+def a_zombie_wrote_nothing(_: Scenario, run: Run) -> Iterator[str]:
+    """A worker that was superseded changes no record and no order (but for an intent's id where there is none)."""
+    yield from _offences(run, "a_zombie_wrote_nothing")
+
+
+def acknowledged_is_done(_: Scenario, run: Run) -> Iterator[str]:
+    """No message is acknowledged, and no handler returns, before its work is completed or parked."""
+    yield from _offences(run, "acknowledged_is_done")
+
+
+def events_keep_their_content(_: Scenario, run: Run) -> Iterator[str]:
+    """However often an event is sent, its id tells its content."""
+    for event_id, contents in run.facts.events.items():
+        if len(contents) > 1:
+            yield f"{event_id} was sent with {len(contents)} contents"
+
+
+def the_result_is_the_winners(_: Scenario, run: Run) -> Iterator[str]:
+    """Every worker that finished under a key was told the one result that the record holds."""
+    for key, results in run.facts.results.items():
+        record = run.model.tables.items["idempotency"].get((key,), {})
+        stored = {json.dumps(json.loads(text(record, "data")), sort_keys=True)} if "data" in record else set()
+        if results != stored:
+            yield f"{key} holds {stored}, workers were told {results}"
+
+
+def a_second_mail_only_in_its_window(_: Scenario, run: Run) -> Iterator[str]:
+    """A mail too many needs a worker whose mail went out and whose commit never came, and a try that knew of it."""
+    mails: dict[str, list[Mail]] = defaultdict(list)
+    for mail in run.model.rest.mails:
+        mails[mail.request["EmailTags"][0]["Value"]].append(mail)
+    for key, sent in mails.items():
+        uncommitted = {mail.by for mail in sent} - run.facts.committed
+        if len(sent) - 1 > len(uncommitted):
+            yield f"{key}: {len(sent)} mails, {len(uncommitted)} workers without commit"
+        if len(sent) > 1 and not run.faults:
+            yield f"{key}: {len(sent)} mails and nothing went wrong"
+        for mail in sent[1:]:
+            told = run.facts.claims[mail.by][2]
+            if not told and not run.facts.superseded & {mail.by}:
+                yield f"{key}: {mail.by} sent another mail and was not told uncertain"
+
+
+def every_order_ends(scenario: Scenario, run: Run) -> Iterator[str]:
+    """Every order that was accepted is where the scenario says that it ends; mailed, where it mails."""
+    rows = _orders(run)
+    if not rows:
+        yield "no order"
+    for order_id, row in rows.items():
+        if text(row, "state") not in scenario.ends:
+            yield f"order {order_id} ends as {text(row, 'state')}"
+        if scenario.mailed and not text(row, "mailed_at"):
+            yield f"order {order_id} was never marked as mailed"
+
+
+def the_customer_was_told(scenario: Scenario, run: Run) -> Iterator[str]:
+    """A final order has its mail, and a paid one its receipt in the bucket."""
+    if not scenario.mailed:
+        return
+    if not run.model.rest.mails:
+        yield "no mail"
+    for order_id, row in _orders(run).items():
+        if text(row, "state") == "paid" and ("receipts", f"receipts/{order_id}.html") not in run.model.rest.objects:
+            yield f"order {order_id} has no receipt"
+
+
+def no_record_is_stuck(_: Scenario, run: Run) -> Iterator[str]:
+    """When all is quiet no record is in progress: whoever held it has finished or was taken over."""
+    for key, record in run.model.tables.items["idempotency"].items():
+        if text(record, "status") != "COMPLETED":
+            yield f"{key[0]} is {text(record, 'status')}"
+
+
+def every_event_was_sent(scenario: Scenario, run: Run) -> Iterator[str]:
+    """Where the relay takes part, each event of each outbox was accepted by a queue at least once."""
+    if not scenario.relayed:
+        return
+    for key, record in run.model.tables.items["idempotency"].items():
+        for entry in json.loads(text(record, "outbox") or "[]"):
+            if entry["event"]["id"] not in run.facts.events:
+                yield f"{entry['event']['id']} of {key[0]} was never sent"
+
+
+def nothing_is_parked(_: Scenario, run: Run) -> Iterator[str]:
+    """No order in these scenarios deserves a DLQ."""
+    for queue, sent in run.model.queues.sent.items():
+        if queue.endswith("-dlq") and sent:
+            yield f"{len(sent)} on {queue}: {sent[0].attributes}"
+
+
+def clients_agree(scenario: Scenario, run: Run) -> Iterator[str]:
+    """All who asked for one order under one key have the same 202; who asked for another has 422."""
+    if not run.facts.answers:
+        return
+    accepted = {body for status, body in run.facts.answers if status == 202}
+    others = [status for status, _ in run.facts.answers if status != 202]
+    if len(accepted) != 1 or others != [422] * (len(others) if scenario.name == "api-reused" else 0):
+        yield f"answers {run.facts.answers}"
+    if scenario.name == "api-reused" and len(others) != 1:
+        yield f"answers {run.facts.answers}"
+
+
+def _offences(run: Run, name: str) -> Iterator[str]:
+    for offence in sorted(run.facts.offences):
+        if offence.startswith(name + ": "):
+            yield offence.removeprefix(name + ": ")
+
+
+ALWAYS: tuple[Invariant, ...] = (
+    one_final_state,
+    charged_at_most_once,
+    state_tells_the_charge,
+    a_zombie_wrote_nothing,
+    acknowledged_is_done,
+    events_keep_their_content,
+    the_result_is_the_winners,
+    a_second_mail_only_in_its_window,
+)
+FINALLY: tuple[Invariant, ...] = (
+    every_order_ends,
+    the_customer_was_told,
+    no_record_is_stuck,
+    every_event_was_sent,
+    nothing_is_parked,
+    clients_agree,
+)
+
+
+def broken(scenario: Scenario, run: Run, invariants: tuple[Invariant, ...]) -> list[str]:
+    """All that does not hold, as `invariant: what`."""
+    return [f"{rule.__name__}: {what}" for rule in invariants for what in rule(scenario, run)]

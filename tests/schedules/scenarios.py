@@ -1,0 +1,212 @@
+"""What is explored: a function's messages, the state that they meet, and how it must end.
+
+The state that a step meets is what the steps before it leave behind in a run without faults: no row is written by hand.
+"""
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.schedules.bench import Bench
+from tests.schedules.run import Run
+from tests.schedules.services import Message
+from tests.schedules.sources import ClientSource, QueueSource, StreamSource
+
+ORDER_ID = "ord_1"
+# The local stage's function timeouts, in seconds.
+TIMEOUTS_S = {"order": 4.0, "payment": 7.0, "email": 5.0, "relay": 5.0, "api": 5.0}
+OPERATIONS = {"orders": "order.place", "payments": "payment.charge", "emails": "email.send"}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`ends`: the states that the order may end in. `relayed`: the relay takes part, so every event must be sent."""
+
+    name: str
+    prepare: Callable[[Bench, Run], None]
+    ends: frozenset[str]
+    mailed: bool = False
+    relayed: bool = False
+    max_running: int = 2
+    # what may be parked, by reason
+    parked: Mapping[str, int] = field(default_factory=dict)
+
+    def start(self, bench: Bench, faults: int, trace: list[str] | None = None) -> Run:
+        """A run that stands at its first move."""
+        run = Run(bench, faults, self.max_running, trace=trace)
+        bench.run = run
+        self.prepare(bench, run)
+        return run
+
+
+def order_requested(order_id: str = ORDER_ID, method: str = "pm_card_visa", quantity: int = 2) -> str:
+    """A message as a partner puts it on the orders queue."""
+    return json.dumps(
+        {
+            "specversion": "1.0",
+            "id": f"{order_id}/order.requested",
+            "source": "partner.example",
+            "type": "order.requested",
+            "correlationid": "c-1",
+            "data": {
+                "order_id": order_id,
+                "customer": {"name": "A. Buyer", "email": "buyer@example.com"},
+                "currency": "EUR",
+                "items": [{"sku": "A-1", "quantity": quantity, "unit_price": 1250}],
+                "payment_method": method,
+            },
+        }
+    )
+
+
+# Sources
+
+
+def queue(run: Run, name: str, bodies: tuple[str, ...] = (), batch: int = 1) -> None:
+    """A queue with its mapping, and messages on it."""
+
+    def acknowledged(queue: str, message: Message) -> None:
+        subject = json.loads(message.body)["data"]["order_id"]
+        record = run.model.tables.items["idempotency"].get((f"{OPERATIONS[queue]}#{subject}",), {})
+        parked = any(other.body == message.body for other in run.model.queues.sent[f"{queue}-dlq"])
+        if record.get("status") != {"S": "COMPLETED"} and not parked:
+            run.facts.offences.add(f"acknowledged_is_done: {message.id} on {queue} was acknowledged")
+
+    function = {"orders": "order", "payments": "payment", "emails": "email"}[name]
+    for body in bodies:
+        run.model.queues.put(name, {"MessageBody": body})
+    run.sources.append(
+        QueueSource(function[0], function, name, TIMEOUTS_S[function], run.model.queues, acknowledged, batch)
+    )
+
+
+def stream(run: Run) -> None:
+    """The relay behind the idempotency table's stream."""
+    run.sources.append(StreamSource("r", "relay", TIMEOUTS_S["relay"], run.clock.now_ms))
+
+
+def client(run: Run, label: str, quantity: int = 2) -> None:
+    """A client of the API that repeats its request until it is told how it ended."""
+    order = json.loads(order_requested(quantity=quantity))["data"]
+    order.pop("order_id")
+    run.sources.append(ClientSource(label, "api", TIMEOUTS_S["api"], run.clock.now_ms, json.dumps(order), run.facts))
+
+
+# States to begin with
+
+
+@dataclass(frozen=True)
+class Seed:
+    """Items by table, and every message sent, by queue."""
+
+    items: Mapping[str, Mapping[tuple[str, ...], Mapping[str, Any]]]
+    sent: Mapping[str, tuple[str, ...]]
+
+
+@functools.cache
+def seed(bench: Bench, method: str, *stages: str) -> Seed:
+    """What the first stages leave behind when nothing goes wrong."""
+    run = Run(bench, 0)
+    before, bench.run = bench.run, run
+    stream(run)
+    for stage in stages:
+        queue(run, stage, (order_requested(method=method),) if stage == "orders" else ())
+    while run.active or run.settle():
+        run.move(run.moves()[0])
+    bench.run = before
+    return Seed(
+        {table: dict(items) for table, items in run.model.tables.items.items()},
+        {name: tuple(dict.fromkeys(message.body for message in sent)) for name, sent in run.model.queues.sent.items()},
+    )
+
+
+def plant(run: Run, found: Seed) -> None:
+    """Begin with this state."""
+    tables = run.model.tables
+    for table, items in found.items.items():
+        tables.items[table].update(items)
+        for key, item in items.items():
+            tables.spelled[table, key] = json.dumps(item, sort_keys=True)
+
+
+# The scenarios
+
+
+def _order(_: Bench, run: Run) -> None:
+    queue(run, "orders", (order_requested(),) * 2)
+
+
+def _order_in_one_batch(_: Bench, run: Run) -> None:
+    queue(run, "orders", (order_requested(), order_requested("ord_2"), order_requested()), batch=3)
+
+
+def _payment(method: str) -> Callable[[Bench, Run], None]:
+    def prepare(bench: Bench, run: Run) -> None:
+        found = seed(bench, method, "orders")
+        plant(run, found)
+        queue(run, "payments", found.sent["payments"] * 2)
+
+    return prepare
+
+
+def _email(method: str) -> Callable[[Bench, Run], None]:
+    def prepare(bench: Bench, run: Run) -> None:
+        found = seed(bench, method, "orders", "payments")
+        plant(run, found)
+        queue(run, "emails", found.sent["emails"] * 2)
+
+    return prepare
+
+
+def _relay(bench: Bench, run: Run) -> None:
+    found = seed(bench, "pm_card_visa", "orders", "payments")
+    plant(run, found)
+    stream(run)
+    source = run.sources[0]
+    assert isinstance(source, StreamSource)
+    for item in found.items["idempotency"].values():
+        source.changed(dict(item))
+
+
+def _api(_: Bench, run: Run) -> None:
+    client(run, "a")
+    client(run, "b")
+
+
+def _api_reused(_: Bench, run: Run) -> None:
+    client(run, "a")
+    client(run, "b", quantity=3)
+
+
+def _chain(method: str) -> Callable[[Bench, Run], None]:
+    def prepare(_: Bench, run: Run) -> None:
+        queue(run, "orders", (order_requested(method=method),) * 2)
+        stream(run)
+        queue(run, "payments")
+
+    return prepare
+
+
+PAID, DECLINED, PLACED, REQUESTED = (frozenset({state}) for state in ("paid", "declined", "placed", "requested"))
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("order", _order, PLACED),
+        Scenario("order-batch", _order_in_one_batch, PLACED),
+        Scenario("payment", _payment("pm_card_visa"), PAID),
+        Scenario("payment-declined", _payment("pm_card_chargeDeclined"), DECLINED),
+        Scenario("payment-slow", _payment("pm_sandbox_slow"), PAID),
+        Scenario("payment-error-before", _payment("pm_sandbox_error_before"), PAID),
+        Scenario("payment-error-after", _payment("pm_sandbox_error_after"), PAID),
+        Scenario("payment-drop", _payment("pm_sandbox_drop"), PAID),
+        Scenario("email", _email("pm_card_visa"), PAID, mailed=True),
+        Scenario("email-declined", _email("pm_card_chargeDeclined"), DECLINED, mailed=True),
+        Scenario("relay", _relay, PAID, relayed=True),
+        Scenario("api", _api, REQUESTED),
+        Scenario("api-reused", _api_reused, REQUESTED),
+        Scenario("chain", _chain("pm_card_visa"), PAID, relayed=True),
+    )
+}

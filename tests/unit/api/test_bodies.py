@@ -1,0 +1,217 @@
+"""What is refused of a body, by field and rule, and that nothing is stored of it."""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from msgspec import inspect
+
+from functions.api.body import LIMIT_BYTES, PATTERNS
+from shared.orders.events import NewOrder
+from shared.orders.money import MAX_AMOUNT
+from tests.unit.api.conftest import ORDER, Api
+
+
+def order_with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    order = copy.deepcopy(ORDER)
+    change(order)
+    return order
+
+
+# What is done to a good order, and the field and rule in the answer.
+INVALID: dict[str, tuple[Callable[[dict[str, Any]], object], str, str]] = {
+    "no customer": (lambda o: o.pop("customer"), "customer", "required"),
+    "no address": (lambda o: o["customer"].pop("email"), "customer.email", "required"),
+    "no sku": (lambda o: o["items"][0].pop("sku"), "items[0].sku", "required"),
+    "name with a control character": (
+        lambda o: o["customer"].update(name="marker\nX"),
+        "customer.name",
+        PATTERNS["name"],
+    ),
+    "two addresses": (lambda o: o["customer"].update(email="marker@a.de,b@c.de"), "customer.email", PATTERNS["email"]),
+    "long address": (lambda o: o["customer"].update(email="marker" * 50), "customer.email", "length <= 254"),
+    "currency in small": (lambda o: o.update(currency="eur"), "currency", PATTERNS["currency"]),
+    "no such currency": (lambda o: o.update(currency="QQQ"), "currency", "Expected an ISO 4217 code"),
+    "no items": (lambda o: o.update(items=[]), "items", "length >= 1"),
+    "101 items": (lambda o: o.update(items=o["items"] * 101), "items", "length <= 100"),
+    "sku with a blank": (lambda o: o["items"][0].update(sku="marker 1"), "items[0].sku", PATTERNS["sku"]),
+    "quantity 0": (lambda o: o["items"][0].update(quantity=0), "items[0].quantity", "Expected `int` >= 1"),
+    "quantity of text": (lambda o: o["items"][0].update(quantity="2"), "items[0].quantity", "got `str`"),
+    "half a piece": (lambda o: o["items"][0].update(quantity=0.5), "items[0].quantity", "got `float`"),
+    "negative price": (lambda o: o["items"][0].update(unit_price=-1), "items[0].unit_price", ">= 0"),
+    "no price": (lambda o: o["items"][0].update(unit_price=None), "items[0].unit_price", "got `null`"),
+    "too dear": (
+        lambda o: o["items"][0].update(quantity=10_000, unit_price=MAX_AMOUNT),
+        "items",
+        f"Expected a total from 1 to {MAX_AMOUNT}",
+    ),
+    "for nothing": (lambda o: o["items"][0].update(unit_price=0), "items", "Expected a total from 1"),
+    "a card number": (
+        lambda o: o.update(payment_method="4242424242424242"),
+        "payment_method",
+        PATTERNS["payment_method"],
+    ),
+    "order id": (lambda o: o.update(order_id="api_marker"), "order_id", "not sent: it is made here"),
+    "total": (lambda o: o.update(total=987654), "total", "not sent: it is computed from the items"),
+    "misspelt field": (lambda o: o.update(curency="QQQ"), "curency", "unknown field"),
+    "misspelt in the customer": (lambda o: o["customer"].update(mail="marker"), "customer.mail", "unknown field"),
+    "misspelt in an item": (lambda o: o["items"][0].update(discount=9876), "items[0].discount", "unknown field"),
+    "unprintable field": (lambda o: o.update({"a\n\u00e4\u2028": 1}), r"a\n\xe4\u2028".replace("\\n", "\n"), "unknown"),
+}
+MARKS = ("marker", "QQQ", "eur", "4242", "987654", "9876", str(10_000 * MAX_AMOUNT))
+
+
+@pytest.mark.parametrize("case", INVALID)
+def test_an_invalid_body_is_refused_by_field_and_rule_without_its_values(api: Api, case: str) -> None:
+    change, field, rule = INVALID[case]
+    body = order_with(change)
+
+    answer = api.post(body)
+
+    assert (answer.status, answer.problem) == (400, "invalid-order")
+    assert rule in answer.errors[field]
+    assert not [mark for mark in MARKS if mark in answer.text or mark in api.log.getvalue()]
+    assert not api.stored
+
+
+def test_after_an_invalid_body_the_key_is_free_for_the_corrected_one(api: Api) -> None:
+    api.post(order_with(lambda o: o.update(currency="QQQ")))
+
+    answer = api.post()
+
+    assert answer.status == 202
+    assert "idempotent-replayed" not in answer.headers
+
+
+def test_all_unknown_fields_are_named_beside_the_rule_that_is_broken(api: Api) -> None:
+    answer = api.post(order_with(lambda o: o.update(total=1, curency="EUR", currency="nothing")))
+
+    assert set(answer.errors) == {"total", "curency", "currency"}
+
+
+def test_an_answer_does_not_grow_with_what_is_wrong(api: Api) -> None:
+    answer = api.post(ORDER | {f"x{n}": n for n in range(3000)})
+
+    assert answer.status == 400
+    assert len(answer.errors) == 20
+
+
+def test_a_field_that_is_given_twice_is_refused(api: Api) -> None:
+    twice = json.dumps(ORDER).replace('"quantity": 2', '"quantity": 2, "quantity": 200')
+
+    answer = api.post(twice)
+
+    assert (answer.status, answer.errors) == (400, {"quantity": "given once"})
+    assert not api.stored
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "currency=EUR",
+        "NaN",
+        "\ufeff" + json.dumps(ORDER),
+        json.dumps(ORDER) + "x",
+        json.dumps(ORDER).replace("A. Buyer", "\\ud800"),
+        json.dumps(ORDER).replace('"A. Buyer"', "[" * 30_000 + "]" * 30_000),
+        json.dumps(ORDER).replace('"currency"', '"deep": ' + "[" * 30_000 + "]" * 30_000 + ', "currency"'),
+        json.dumps(ORDER).encode("utf-16"),
+        json.dumps(ORDER).encode().replace(b"A. Buyer", b"\xff"),
+        json.dumps(ORDER).replace("A. Buyer", "\ud800").replace("\\ud800", "\ud800"),
+    ],
+    ids=[
+        "none",
+        "cut",
+        "form",
+        "NaN",
+        "BOM",
+        "tail",
+        "surrogate",
+        "deep",
+        "deep-unknown",
+        "utf-16",
+        "not-utf-8",
+        "lone",
+    ],
+)
+def test_a_body_that_is_not_json_in_utf_8_is_refused(api: Api, body: str | bytes) -> None:
+    answer = api.post(body)
+
+    assert (answer.status, answer.problem) == (400, "invalid-order")
+    assert not api.stored
+
+
+@pytest.mark.parametrize("body", ["[]", "null", "1", '"text"', "1" * 5000])
+def test_a_body_that_is_not_an_object_is_refused(api: Api, body: str) -> None:
+    answer = api.post(body)
+
+    assert (answer.status, answer.problem) == (400, "invalid-order")
+
+
+def test_a_body_in_base64_is_read_as_well(api: Api) -> None:
+    placed = api.post(json.dumps(ORDER).encode())
+
+    assert placed.status == 202
+    assert api.post().text == placed.text
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"])
+def test_another_content_type_is_refused(api: Api, kind: str) -> None:
+    answer = api.post(headers={"content-type": kind})
+
+    assert (answer.status, answer.problem) == (415, "not-json")
+    assert not api.stored
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "Application/JSON ;x=1"])
+def test_json_is_taken_with_parameters_and_in_any_case(api: Api, kind: str) -> None:
+    assert api.post(headers={"content-type": kind}).status == 202
+
+
+def test_a_body_over_the_limit_is_refused_and_one_at_the_limit_is_read(api: Api) -> None:
+    body = json.dumps(ORDER)
+
+    too_large = api.post(body.ljust(LIMIT_BYTES + 1))
+    assert (too_large.status, too_large.problem) == (413, "too-large")
+    assert not api.stored
+    assert api.post(body.ljust(LIMIT_BYTES)).status == 202
+
+
+def test_the_limit_is_counted_in_bytes_not_in_characters(api: Api) -> None:
+    wide = json.dumps(ORDER | {"note": "\u20ac" * (LIMIT_BYTES // 2)}, ensure_ascii=False)
+    assert len(wide) < LIMIT_BYTES
+
+    assert api.post(wide).status == 413
+
+
+def test_the_largest_order_within_its_own_limits_is_taken_and_fits_what_is_written(api: Api) -> None:
+    largest = {
+        "customer": {"name": "\U0001f600" * 200, "email": f"{'a' * 64}@{'b' * 61}.{'c' * 61}.{'d' * 61}.de"},
+        "currency": "EUR",
+        "items": [{"sku": "x" * 64, "quantity": 1, "unit_price": 999_999}] * 100,
+        "payment_method": "pm_" + "x" * 64,
+    }
+
+    assert api.post(largest).status == 202
+
+    (written,) = api.world.wire.bodies("TransactWriteItems")
+    assert len(json.dumps(largest)) < 16 * 1024
+    assert len(written) < 100 * 1024
+
+
+def test_each_rule_that_is_a_pattern_has_words() -> None:
+    def patterned(shape: inspect.Type) -> Iterator[str]:
+        match shape:
+            case inspect.StructType(fields=fields):
+                for field in fields:
+                    if isinstance(field.type, inspect.StrType) and field.type.pattern:
+                        yield field.encode_name
+                    yield from patterned(field.type)
+            case inspect.VarTupleType(item_type=item):
+                yield from patterned(item)
+
+    assert set(patterned(inspect.type_info(NewOrder))) == set(PATTERNS)

@@ -1,0 +1,115 @@
+"""What holds for each request: its route, its correlation id, its trace, its one line in the log."""
+
+import pytest
+
+from shared.idempotency import outbox
+from tests.unit.api.conftest import ORDER, Api
+from tests.unit.world import refused
+
+
+@pytest.mark.parametrize("path", ["/", "/order", "/orders/", "/orders/a/b", "/ORDERS", "/orders/a/"])
+def test_another_path_is_not_found(api: Api, path: str) -> None:
+    answer = api.send("GET", path)
+
+    assert (answer.status, answer.problem) == (404, "no-route")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/orders", "POST"),
+        ("PUT", "/orders", "POST"),
+        ("POST", "/orders/api_1", "GET"),
+        ("DELETE", "/orders/api_1", "GET"),
+        ("HEAD", "/orders/api_1", "GET"),
+    ],
+)
+def test_another_method_is_refused_with_the_one_that_is_allowed(api: Api, method: str, path: str, allowed: str) -> None:
+    answer = api.send(method, path)
+
+    assert (answer.status, answer.problem, answer.headers["allow"]) == (405, "no-method", allowed)
+
+
+def test_the_correlation_id_of_the_caller_goes_into_answer_event_row_and_log(api: Api) -> None:
+    answer = api.post(headers={"x-correlation-id": "c-17"})
+
+    assert answer.headers["x-correlation-id"] == "c-17"
+    (record,), (row,) = api.records, api.orders
+    (entry,) = outbox.unpack(record["outbox"]["S"])
+    assert entry.event.correlationid == "c-17"
+    assert record["correlation_id"] == row["correlation_id"] == {"S": "c-17"}
+    assert {line["correlation_id"] for line in api.lines} == {"c-17"}
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 129, "\u00e4", "a\x07"])
+def test_a_correlation_id_that_can_not_travel_gives_way_to_the_id_of_the_request(api: Api, given: str) -> None:
+    answer = api.post(headers={"x-correlation-id": given})
+
+    assert answer.status == 202
+    assert answer.headers["x-correlation-id"] == "JKJaXmPLvHcESHA="
+
+
+def test_a_repetition_has_its_own_correlation_id_and_the_event_keeps_the_first(api: Api) -> None:
+    api.post(headers={"x-correlation-id": "first"})
+    again = api.post(headers={"x-correlation-id": "second"})
+
+    assert again.headers["x-correlation-id"] == "second"
+    (record,) = api.records
+    assert record["correlation_id"] == {"S": "first"}
+
+
+def test_the_trace_goes_into_the_outbox(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793")
+
+    api.post()
+
+    (record,) = api.records
+    (entry,) = outbox.unpack(record["outbox"]["S"])
+    assert entry.trace == "Root=1-5759e988-bd862e3fe1be46a994272793"
+
+
+def test_each_request_has_one_line_with_its_outcome_and_nothing_of_the_one_before(api: Api) -> None:
+    order_id = api.post().json["order_id"]
+    api.post()
+    api.get(order_id)
+    api.post(ORDER | {"currency": "USD"})
+    api.post(key=None)
+    api.send("GET", "/")
+
+    seen = [(line["method"], line["status"], line["outcome"], line.get("order_id")) for line in api.lines]
+    assert seen == [
+        ("POST", 202, "accepted", order_id),
+        ("POST", 202, "replayed", order_id),
+        ("GET", 200, "shown", order_id),
+        ("POST", 422, "key-reused", order_id),
+        ("POST", 400, "key-missing", None),
+        ("GET", 404, "no-route", None),
+    ]
+
+
+def test_what_the_core_says_of_a_failure_is_logged(api: Api) -> None:
+    api.world.wire.always("TransactWriteItems", refused("AccessDeniedException"))
+
+    api.post()
+
+    (line,) = api.lines
+    assert (line["outcome"], line["error"], line["reason"]) == ("not-placed", "NotWritten", "AccessDeniedException")
+
+
+def test_no_log_line_and_no_metric_names_the_customer(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    api.get(api.post().json["order_id"])
+    api.post()
+    api.post(ORDER | {"currency": "USD"})
+    api.post(ORDER | {"customer": {"name": "A. Buyer\n", "email": "buyer@example.com"}})
+
+    said = api.log.getvalue() + capsys.readouterr().out
+    assert not [part for part in ("Buyer", "buyer@example.com", "pm_card_visa") if part in said]
+    assert said
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda api: api.post(), lambda api: api.post(key=None), lambda api: api.get("api_" + "a" * 26)]
+)
+def test_no_answer_is_kept_by_a_cache(api: Api, answer: object) -> None:
+    assert callable(answer)
+    assert answer(api).headers["cache-control"] == "no-store"

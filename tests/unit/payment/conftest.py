@@ -1,0 +1,96 @@
+"""The payment function between moto and the payment sandbox."""
+
+import itertools
+from collections.abc import Iterator
+from io import StringIO
+from logging import StreamHandler
+from socketserver import StreamRequestHandler
+
+import boto3
+import pytest
+import stripe
+
+from functions.payment import provider
+from functions.payment_sandbox import auth, host, store
+from shared import aws
+from shared.telemetry import logger
+from tests.unit.conftest import World
+from tests.unit.http_lambda import ConnectionCut, WorkerDied, serve
+from tests.unit.payment.line import Line
+from tests.unit.payment.shop import Shop
+from tests.unit.world import Wire
+
+API_KEY = "sk_test_first"
+
+
+@pytest.fixture
+def line(world: World, monkeypatch: pytest.MonkeyPatch) -> Line:
+    """The payment sandbox with a ledger and clients of its own, on this world's clock, ready to be served."""
+    ticks = itertools.count()
+    monkeypatch.setattr(host, "now", lambda: world.clock.now_ms() / 1000 + next(ticks) / 10_000)
+    monkeypatch.setattr(host, "wait", _gone)
+    monkeypatch.setattr(host, "die", _dead)
+    dynamodb = boto3.client("dynamodb")
+    Wire().put_on(dynamodb)  # for its lock: moto's conditional writes are not atomic across threads
+    monkeypatch.setattr(store, "client", lambda _: dynamodb)
+    monkeypatch.setenv("LEDGER_TABLE", "ledger")
+    monkeypatch.setenv("SLOW_S", "1.5")
+    dynamodb.create_table(
+        TableName="ledger",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+    )
+    return Line()
+
+
+@pytest.fixture
+def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    """The payment function as deployed; faults planned on the line must have come up by the end."""
+    secrets = aws.client("secretsmanager")
+    ours, theirs = (secrets.create_secret(Name=name, SecretString=API_KEY)["ARN"] for name in ("ours", "theirs"))
+    # Answers leave at once: headers and body are two packets, and the second would wait 40 ms for an acknowledgement.
+    monkeypatch.setattr(StreamRequestHandler, "disable_nagle_algorithm", True)
+    monkeypatch.setattr(auth, "client", lambda name: boto3.client(name))
+    auth._secret.cache_clear()
+    provider.provider.cache_clear()
+    with serve(line.handler) as url:
+        for name, value in {
+            "QUEUE_URL": world.queues["payments"],
+            "PROVIDER_URL": url,
+            "PROVIDER_SECRET_ARN": ours,
+            "API_KEY_SECRET_ARN": theirs,
+            "PROVIDER_CONNECT_TIMEOUT_S": "1",
+            "PROVIDER_READ_TIMEOUT_S": "3",
+            "STEP_NEEDS_S": "27",  # five requests to AWS, three to the provider
+        }.items():
+            monkeypatch.setenv(name, value)
+        world.wire.sent.clear()
+        yield Shop(world, line, _witness(url))
+        assert not line.unspent, f"planned faults that never came up: {line.unspent}"
+    provider.provider.cache_clear()
+    auth._secret.cache_clear()
+
+
+def _witness(url: str) -> stripe.StripeClient:
+    return stripe.StripeClient(API_KEY, base_addresses={"api": url}, max_network_retries=0)
+
+
+def _gone(_: float) -> None:
+    """The client does not wait so long."""
+    raise ConnectionCut
+
+
+def _dead() -> None:
+    raise WorkerDied
+
+
+@pytest.fixture
+def log() -> Iterator[StringIO]:
+    """What is logged."""
+    written = StringIO()
+    handler = logger.registered_handler
+    assert isinstance(handler, StreamHandler)
+    before = handler.setStream(written)
+    yield written
+    handler.setStream(before)

@@ -1,0 +1,272 @@
+"""Sweep: unfinished orders, seen by their rows alone."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from functions.order.handler import handler as place
+from functions.sweep.handler import DAY_S, NotSwept, handler, wait_s
+from shared.idempotency import Event
+from shared.idempotency.events import decode
+from shared.orders import writes
+from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced, OrderRequested
+from tests.unit.conftest import World
+from tests.unit.pipeline import samples
+from tests.unit.pipeline.faults import some_refused
+from tests.unit.pipeline.witnesses import Log, Metrics
+from tests.unit.world import Killed, answer_lost, killed_before, meanwhile, refused
+
+AGE_S = 3600
+KINDS: dict[str, type[Event]] = {kind.type: kind for kind in (OrderRequested, OrderPlaced, OrderPaid, OrderDeclined)}
+
+
+@pytest.fixture(autouse=True)
+def _configured(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROUTES", json.dumps(samples.routes(world)))
+    monkeypatch.setenv("SWEEP_AGE_S", str(AGE_S))
+
+
+def sweep(world: World, seconds: float = 60) -> None:
+    handler(samples.sample_event("sweep"), world.context(seconds))
+
+
+def sent(world: World, queue: str) -> Counter[str]:
+    """How often each event is in a queue, by id; takes them off."""
+    return Counter(json.loads(message["Body"])["id"] for message in world.messages(queue))
+
+
+def row_of(world: World, order_id: str) -> dict[str, Any]:
+    row = world.row(order_id)
+    assert row is not None
+    return row
+
+
+def open_orders(world: World, count: int) -> Counter[str]:
+    """Placed orders that are due; answers the events they wait for."""
+    for n in range(count):
+        samples.place(world, samples.requested(f"ord_{n}"))
+    world.clock.advance(AGE_S)
+    return Counter(f"ord_{n}/order.placed" for n in range(count))
+
+
+@pytest.mark.parametrize("state", ["requested", "placed", "paid", "declined"])
+def test_an_order_that_does_not_move_gets_the_event_of_its_last_step_again(world: World, state: str) -> None:
+    event: Event = samples.requested("api_1")
+    samples.accept(world, samples.requested("api_1"))
+    if state != "requested":
+        event = samples.place(world, samples.requested("api_1"))
+    if state in ("paid", "declined"):
+        event = samples.settle(world, samples.requested("api_1"), state)
+    world.clock.advance(AGE_S)
+
+    sweep(world)
+
+    queue = {"requested": "orders", "placed": "payments"}.get(state, "emails")
+    (message,) = world.messages(queue)
+    envelope, again = decode(message["Body"], KINDS)
+    assert again == event
+    assert (envelope.id, envelope.source, envelope.correlationid) == (event.id, event.source, "c-1")
+
+
+def test_what_it_sends_is_byte_for_byte_the_data_that_the_step_emitted(world: World) -> None:
+    place(samples.sqs_event(samples.body_of(samples.requested())), world.context())
+    record = world.record("order.place#ord_1")
+    assert record is not None
+    (entry,) = json.loads(record["outbox"]["S"])
+    world.clock.advance(AGE_S)
+
+    sweep(world)
+
+    (message,) = world.messages("payments")
+    again = json.loads(message["Body"])
+    assert {**again, "time": None} == {**entry["event"], "time": None}
+    assert json.dumps(again["data"]) == json.dumps(entry["event"]["data"])
+
+
+def test_a_young_order_is_left_alone(world: World) -> None:
+    samples.place(world, samples.requested())
+    world.clock.advance(AGE_S - 1)
+
+    sweep(world)
+    assert sent(world, "payments") == {}
+
+    world.clock.advance(1)
+    sweep(world)
+    assert sent(world, "payments") == {"ord_1/order.placed": 1}
+
+
+def test_a_final_order_is_never_looked_at(world: World) -> None:
+    order = samples.requested()
+    samples.pay(world, order)
+    samples.perform(world, writes.mark_mailed("orders", "ord_1", state="paid", mail="receipt", mail_id="1", now_ms=1))
+    world.clock.advance(30 * DAY_S)
+    world.wire.sent.clear()
+
+    sweep(world)
+
+    assert {name for name, _ in world.wire.sent} == {"Query"}
+
+
+def test_an_order_that_moved_since_the_index_was_read_is_young_again(world: World) -> None:
+    open_orders(world, 1)
+    world.wire.plan("GetItem", meanwhile(lambda: samples.settle(world, samples.requested("ord_0"), "paid")))
+
+    sweep(world)
+
+    assert sent(world, "payments") == {}
+    assert sent(world, "emails") == {}
+    assert row_of(world, "ord_0")["sweeps"] == {"N": "0"}
+
+
+def test_an_order_that_became_final_since_the_index_was_read_gets_nothing(world: World) -> None:
+    samples.pay(world, samples.requested())
+    world.clock.advance(AGE_S)
+    mailed = writes.mark_mailed("orders", "ord_1", state="paid", mail="receipt", mail_id="1", now_ms=1)
+    world.wire.plan("GetItem", meanwhile(lambda: samples.perform(world, mailed)))
+
+    sweep(world)
+
+    assert sent(world, "emails") == {}
+    assert "open_since" not in row_of(world, "ord_1")
+
+
+def test_a_stuck_order_is_sent_at_doubling_distances_and_daily_at_last(world: World) -> None:
+    samples.place(world, samples.requested())
+    hours = []
+    for hour in range(1, 6 * 24 + 1):
+        world.clock.advance(AGE_S)
+        sweep(world)
+        if sent(world, "payments"):
+            hours.append(hour)
+
+    assert hours == [1, 3, 7, 15, 31, 55, 79, 103, 127]
+    assert row_of(world, "ord_1")["sweeps"] == {"N": "9"}
+
+
+def test_the_wait_doubles_up_to_a_day_and_is_never_shorter_than_the_age() -> None:
+    assert [wait_s(sweeps, AGE_S) // AGE_S for sweeps in (1, 2, 3, 4, 5, 60)] == [2, 4, 8, 16, 24, 24]
+    assert wait_s(1, 3 * DAY_S) == 3 * DAY_S
+
+
+def test_a_move_after_a_sweep_makes_the_order_due_at_its_own_age_again(world: World) -> None:
+    order = samples.requested()
+    samples.place(world, order)
+    for _ in range(15):
+        world.clock.advance(AGE_S)
+        sweep(world)
+    assert row_of(world, "ord_1")["sweeps"] == {"N": "4"}
+    sent(world, "payments")
+
+    samples.settle(world, order, "paid")
+    world.clock.advance(AGE_S)
+    sweep(world)
+    world.clock.advance(2 * AGE_S)
+    sweep(world)
+
+    assert sent(world, "emails") == {"ord_1/order.paid": 2}
+
+
+def test_a_death_between_send_and_note_sends_once_more(world: World) -> None:
+    expected = open_orders(world, 1)
+    world.wire.plan("UpdateItem", killed_before)
+    with pytest.raises(Killed):
+        sweep(world)
+    assert sent(world, "payments") == expected
+
+    sweep(world)
+
+    assert sent(world, "payments") == expected
+    assert row_of(world, "ord_0")["sweeps"] == {"N": "1"}
+
+
+def test_a_note_whose_answer_was_lost_is_told_and_harms_nothing(world: World) -> None:
+    expected = open_orders(world, 1)
+    world.wire.plan("UpdateItem", answer_lost)
+    with pytest.raises(NotSwept):
+        sweep(world)
+
+    sweep(world)
+
+    assert sent(world, "payments") == expected
+
+
+def test_a_refused_entry_is_not_noted_and_its_neighbours_are(world: World, metrics: Metrics) -> None:
+    expected = open_orders(world, 5)
+    world.wire.always("SendMessageBatch", some_refused(lambda entry: "ord_3/" in entry["MessageBody"]))
+
+    with pytest.raises(NotSwept):
+        sweep(world)
+
+    assert sent(world, "payments") == expected - Counter(["ord_3/order.placed"])
+    assert row_of(world, "ord_3")["sweeps"] == {"N": "0"}
+    assert metrics.of("sweep") == {"Sent": 4, "Left": 1}
+    world.wire.always("SendMessageBatch", None)
+    sweep(world)
+    assert sent(world, "payments") == {"ord_3/order.placed": 1}
+
+
+def test_a_row_that_can_not_be_read_keeps_nobody_else_waiting(world: World, log: Log) -> None:
+    expected = open_orders(world, 4)
+    world.dynamodb.update_item(TableName="orders", Key={"order_id": {"S": "ord_2"}}, UpdateExpression="REMOVE currency")
+
+    with pytest.raises(NotSwept):
+        sweep(world)
+
+    assert sent(world, "payments") == expected - Counter(["ord_2/order.placed"])
+    (line,) = log.saying("not swept")
+    assert (line["order_id"], line["error"]) == ("ord_2", "ValidationError")
+
+
+@pytest.mark.parametrize("operation", ["Query", "GetItem", "SendMessageBatch", "UpdateItem"])
+def test_without_a_permission_it_fails_loudly_and_finishes_when_it_is_mended(world: World, operation: str) -> None:
+    expected = open_orders(world, 3)
+    world.wire.always(operation, refused("AccessDeniedException"))
+    with pytest.raises(Exception, match="3 of 3|AccessDenied"):
+        sweep(world)
+    sent(world, "payments")
+
+    world.wire.always(operation, None)
+    sweep(world)
+
+    assert sent(world, "payments") == expected
+
+
+def test_it_stops_before_its_time_is_up_and_the_next_run_does_the_rest(
+    world: World, metrics: Metrics, log: Log
+) -> None:
+    expected = open_orders(world, 40)
+    world.wire.always("GetItem", meanwhile(lambda: world.clock.advance(1)))
+
+    sweep(world, seconds=20)
+
+    first = sent(world, "payments")
+    counts = metrics.of("sweep")
+    assert 0 < first.total() < 40
+    assert counts == {"Sent": first.total(), "Left": 40 - first.total()}
+    assert log.saying("swept")[0]["left"] == counts["Left"]
+    world.wire.always("GetItem", None)
+    sweep(world)
+    assert first + sent(world, "payments") == expected
+
+
+def test_two_runs_at_once_send_twice_and_note_once(world: World) -> None:
+    expected = open_orders(world, 1)
+    world.wire.plan("UpdateItem", meanwhile(lambda: sweep(world)))
+
+    sweep(world)
+
+    assert sent(world, "payments") == expected + expected
+    assert row_of(world, "ord_0")["sweeps"] == {"N": "1"}
+
+
+def test_every_order_is_logged_by_its_correlation_id_and_nobody_by_name(world: World, log: Log) -> None:
+    samples.accept(world, samples.requested("api_1"))
+    world.clock.advance(AGE_S)
+
+    sweep(world)
+
+    (line,) = log.saying("sent again")
+    assert (line["correlation_id"], line["event_id"]) == ("c-1", "api_1/order.requested")
+    assert "uyer" not in log.text

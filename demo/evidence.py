@@ -22,7 +22,7 @@ def collect(running: Running) -> Evidence:
         mails=Mailbox(running).mails(),
         orders=tables.orders(),
         records=tables.records(),
-        receipts=frozenset(Receipts(running).keys()),
+        receipts=frozenset(Receipts(running).all()),
         waiting={name: queues.depth(name).total for name in QUEUES},
         dead_letters=[_dead_letter(name, message) for name in QUEUES for message in queues.messages(f"{name}Dlq")],
     )
@@ -40,7 +40,10 @@ def _dead_letter(queue: str, message: dict[str, object]) -> DeadLetter:
 
 def figures(running: Running, done: Done, evidence: Evidence, seconds: float) -> Figures:
     """Counted from the witnesses and from what the functions logged."""
-    said = {name: logs.lines(running, running.outputs[f"{name}FunctionName"]) for name in CONSUMERS}
+    names = {name: running.outputs[f"{name}FunctionName"] for name in CONSUMERS}
+    for function_name in names.values():
+        logs.flush(running, function_name)
+    said = {name: logs.lines(running, function_name) for name, function_name in names.items()}
     counts = logs.counts(line for lines in said.values() for line in lines)
     by_name: Counter[str] = Counter()
     for (_, name), count in counts.items():

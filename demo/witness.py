@@ -148,7 +148,8 @@ class Receipts:
         self._s3 = running.client("s3")
         self._bucket = running.outputs["ReceiptsBucketName"]
 
-    def keys(self) -> set[str]:
+    def all(self) -> set[str]:
+        """The keys of all receipts."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket)
         return {entry["Key"] for page in pages for entry in page.get("Contents", [])}
 

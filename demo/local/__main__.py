@@ -1,10 +1,16 @@
-"""`python -m demo.local up [--port N]` and `python -m demo.local down`: what `make up` and `make down` call."""
+"""What `make up`, `make down`, `make invoke` and `make logs` call: `python -m demo.local up|down|invoke|logs`."""
 
 import argparse
+import json
+import re
 import sys
+from collections.abc import Iterable
 
+from demo import logs
 from demo.local import processes, state
+from demo.local.cdk import ROOT
 from demo.local.errors import LocalStackError
+from demo.local.running import Running
 from demo.local.stack import LocalStack
 from demo.progress import console
 
@@ -39,14 +45,58 @@ def down(quiet: bool = False) -> None:
         console.print(said)
 
 
+def invoke(name: str) -> int:
+    """Run a function with events/<name>.json. Answers 1 if it raised."""
+    running = state.running()
+    sample = ROOT / "events" / f"{name}.json"
+    if not sample.exists():
+        names = _one_of(path.stem for path in sample.parent.glob("*.json"))
+        raise LocalStackError(f"Which function? FUNCTION={names}, as there are events/*.json")
+    answer = running.client("lambda").invoke(FunctionName=_function(running, name), Payload=sample.read_bytes())
+    console.print_json(json.dumps(json.load(answer["Payload"])))
+    return 1 if answer.get("FunctionError") else 0
+
+
+def show_logs(name: str) -> None:
+    """Print what a function logged, oldest first."""
+    running = state.running()
+    for line in logs.texts(running, _function(running, name)):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _function(running: Running, name: str) -> str:
+    """From `payment_sandbox` to what it is called in AWS."""
+    suffix = "FunctionName"
+    output = "".join(word.capitalize() for word in name.split("_")) + suffix
+    if output not in running.outputs:
+        known = (key.removesuffix(suffix) for key in running.outputs if key.endswith(suffix))
+        names = (re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower() for key in known)
+        raise LocalStackError(f"Which function? FUNCTION={_one_of(names)}")
+    return running.outputs[output]
+
+
+def _one_of(names: Iterable[str]) -> str:
+    return "|".join(sorted(names))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m demo.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up").add_argument("--port", type=int, default=None)
     commands.add_parser("down")
+    for command in ("invoke", "logs"):
+        commands.add_parser(command).add_argument("function", nargs="?", default="")
     asked = parser.parse_args()
     try:
-        up(asked.port) if asked.command == "up" else down()
+        match asked.command:
+            case "up":
+                up(asked.port)
+            case "down":
+                down()
+            case "invoke":
+                return invoke(asked.function)
+            case "logs":
+                show_logs(asked.function)
     except LocalStackError as error:
         console.print(f"\n{error}", style="red", markup=False)
         return 1

@@ -17,7 +17,7 @@ ACCOUNT = "000000000000"  # MiniStack's account for credentials that name none
 
 # "EffectivelyOnce-Pipeline |  7/42 | 9:41:00 | CREATE_COMPLETE | AWS::SQS::Queue | Orders ..."
 EVENT = re.compile(r"^(?P<stack>\S+) \|\s*(?P<done>\d+)/(?P<total>\d+) \|")
-NO_NETWORK = {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_DISABLE_VERSION_CHECK": "true", "CI": "true"}
+QUIETLY = {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_DISABLE_VERSION_CHECK": "true", "CI": "true", "NO_COLOR": "1"}
 
 
 class Cdk:
@@ -27,8 +27,9 @@ class Cdk:
         self._directory = directory
         self._endpoint = endpoint
         self._assembly = directory / "cdk.out"
+        self._processes: list[subprocess.Popen[str]] = []
         path = {"PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
-        self._environment = clean_environment() | aws_environment(endpoint) | NO_NETWORK | path
+        self._environment = clean_environment() | aws_environment(endpoint) | QUIETLY | path
 
     def bootstrap(self) -> None:
         # Away from cdk.json, as bootstrap would synthesise the app that it names, for nothing.
@@ -54,6 +55,11 @@ class Cdk:
         found: dict[str, dict[str, str]] = json.loads(outputs.read_text())
         return found
 
+    def stop(self) -> None:
+        """End what still runs, in whichever thread."""
+        for process in self._processes:
+            process.kill()
+
     def _run(
         self, command: str, *arguments: str, cwd: Path = ROOT, listen: Callable[[str], None] = lambda _: None
     ) -> None:
@@ -69,6 +75,7 @@ class Cdk:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        self._processes.append(process)
         assert process.stdout is not None  # noqa: S101 - tells mypy what PIPE means
         try:
             with log.open("w") as kept:

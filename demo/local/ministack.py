@@ -70,13 +70,16 @@ class MiniStack:
             raise LocalStackError("The local AWS was not started.")
         return self._process.pid
 
+    def require_free_port(self) -> None:
+        """Raises LocalStackError if somebody else has the port."""
+        if not is_free(self.port):
+            raise LocalStackError(f"Port {self.port} is taken. Name another: PORT=4567, or none to have one found.")
+
     def start(self, on_start: Callable[["MiniStack"], None] = lambda _: None) -> None:
         """Start it, tell `on_start` at once, and wait until it answers.
 
-        Raises LocalStackError, with the end of its log, if the port is taken, it dies, or it is not there in time.
+        Raises LocalStackError, with the end of its log, if it dies or is not there in time.
         """
-        if not is_free(self.port):
-            raise LocalStackError(f"Port {self.port} is taken. Name another: PORT=4567, or none to have one found.")
         self.tmp.mkdir(parents=True)
         settings = {
             "GATEWAY_PORT": str(self.port),

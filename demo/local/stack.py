@@ -31,10 +31,12 @@ class LocalStack:
 
     def start(self) -> Running:
         """Raises LocalStackError if any part fails; nothing is left running then."""
+        self.ministack.require_free_port()
         self.directory.mkdir(parents=True, exist_ok=True)
+        cdk = Cdk(self.directory, self.ministack.endpoint)
         try:
             with self._steps:
-                return self._bring_up()
+                return self._bring_up(cdk)
         except BaseException:
             self.stop()
             raise
@@ -42,15 +44,18 @@ class LocalStack:
     def stop(self) -> None:
         self.ministack.stop()
 
-    def _bring_up(self) -> Running:
-        cdk = Cdk(self.directory, self.ministack.endpoint)
+    def _bring_up(self, cdk: Cdk) -> Running:
         with ThreadPoolExecutor(max_workers=1) as beside:
             synthesised = beside.submit(self._synth, cdk)  # needs no AWS, so it runs beside the start and bootstrap
-            with self._steps.step(f"MiniStack on port {self.ministack.port}"):
-                self.ministack.start(self._on_start)
-            with self._steps.step("cdk bootstrap"):
-                cdk.bootstrap()
-            synthesised.result()
+            try:
+                with self._steps.step(f"MiniStack on port {self.ministack.port}"):
+                    self.ministack.start(self._on_start)
+                with self._steps.step("cdk bootstrap"):
+                    cdk.bootstrap()
+                synthesised.result()
+            except BaseException:
+                cdk.stop()
+                raise
         with self._steps.step("cdk deploy") as tell:
             outputs = flatten(cdk.deploy(tell))
         return Running(self.ministack.endpoint, outputs, self.ministack.tmp)

@@ -24,7 +24,6 @@ from functions.payment_sandbox.wire import Answer, Request
 KEYS = "idempotency_key"
 LIFE_S = 24 * 3600
 SKEW_S = 1.0
-BATCH = 25  # what one BatchWriteItem takes
 
 
 @dataclass(frozen=True)
@@ -154,12 +153,9 @@ def prune(deadline: float) -> tuple[int, bool]:
     }
     pruned = 0
     for page in dynamodb().get_paginator("query").paginate(**query):
-        for start in range(0, len(page["Items"]), BATCH):
+        for item in page["Items"]:
             if host.now() > deadline - 1:
                 return pruned, True
-            deletes = [{"DeleteRequest": {"Key": item}} for item in page["Items"][start : start + BATCH]]
-            left = dynamodb().batch_write_item(RequestItems={table(): deletes})["UnprocessedItems"].get(table(), [])
-            pruned += len(deletes) - len(left)
-            if left:
-                return pruned, True
+            dynamodb().delete_item(TableName=table(), Key=item)
+            pruned += 1
     return pruned, False

@@ -63,6 +63,8 @@ def key(pk: str, sk: str) -> dict[str, Any]:
 
 def get(pk: str, sk: str) -> dict[str, Any] | None:
     """An item, or None."""
+    if not 1 <= len(sk.encode()) <= 1024:
+        return None  # no key can be so; DynamoDB would refuse the question
     found = dynamodb().get_item(TableName=table(), Key=key(pk, sk), ConsistentRead=True)
     item: dict[str, Any] | None = found.get("Item")
     return item

@@ -83,6 +83,12 @@ def event_in(envelope: Envelope, kinds: Mapping[str, type[Event]]) -> Event:
         return decode_as(bytes(envelope.data), kind)
 
 
+def decode(body: str, kinds: Mapping[str, type[Event]]) -> tuple[Envelope, Event]:
+    """Both at once."""
+    envelope = open_envelope(body)
+    return envelope, event_in(envelope, kinds)
+
+
 @contextmanager
 def _refusing() -> Iterator[None]:
     try:

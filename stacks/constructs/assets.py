@@ -8,9 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsii
 from aws_cdk import AssetHashType, BundlingOptions, DockerImage, IgnoreMode, ILocalBundling, Stack
@@ -47,16 +46,13 @@ def shared_layer(scope: Construct, *, third_party: bool) -> lambda_.ILayerVersio
     Each stack has its own: to share a layer across stacks is to be unable to change it.
     """
     stack, name = Stack.of(scope), "SharedLayer"
-    layer = stack.node.try_find_child(name)
-    if layer is None:
-        layer = _layer(stack, name, _bundling("layer.txt" if third_party else None, SHARED), SHARED)
-    assert isinstance(layer, lambda_.LayerVersion)  # noqa: S101 - for the type checker
-    return layer
+    made = cast(lambda_.ILayerVersion | None, stack.node.try_find_child(name))
+    return made or _layer(stack, name, LayerBundling("layer.txt" if third_party else None, SHARED), SHARED)
 
 
 def payment_layer(scope: Construct) -> lambda_.LayerVersion:
     """The provider's SDK, which only the payment function should have to load."""
-    return _layer(scope, "PaymentLayer", _bundling("payment.txt", None), ROOT / "requirements")
+    return _layer(scope, "PaymentLayer", LayerBundling("payment.txt", None), ROOT / "requirements")
 
 
 def _layer(scope: Construct, name: str, local: ILocalBundling, source: Path) -> lambda_.LayerVersion:
@@ -91,12 +87,6 @@ class LayerBundling:
         if self.package:
             shutil.copytree(self.package, target / self.package.name, ignore=shutil.ignore_patterns("__pycache__"))
         return True
-
-
-# One object per layer: the CDK bundles anew for every object, though two stacks may use the same layer.
-@cache
-def _bundling(lock: str | None, package: Path | None) -> LayerBundling:
-    return LayerBundling(lock, package)
 
 
 def _install(lock: Path, target: Path) -> None:

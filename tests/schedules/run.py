@@ -70,6 +70,7 @@ class Run:
     sources: list[Source] = field(default_factory=list)
     active: list[Invocation] = field(default_factory=list)
     started: int = 0
+    passes_left: int = 0  # each stall may last until one more message is visible again
     last: str = ""  # the strand that moved last
     trace: list[str] | None = None
     faults: list[str] = field(default_factory=list)
@@ -155,7 +156,7 @@ class Run:
         plain.sort(key=lambda name: name != self.last)
         late = [it for it in self.active if self.clock.ms > it.process.deadline_ms]
         starting = [s.label for s in self.sources if self._due(s)] if len(self.active) - len(late) < self.max_running else []
-        passing = ["t"] if late and not starting and self._next_ms() is not None else []
+        passing = ["t"] if self.passes_left and self.active and not starting and self._next_ms() is not None else []
         faults = []
         if self.faults_left:
             for strand in self._ready():
@@ -166,6 +167,7 @@ class Run:
     def move(self, move: str) -> None:
         """Do it."""
         if move == "t":
+            self.passes_left -= 1
             self._pass_time()
         elif move[0].islower():
             self._start(next(source for source in self.sources if source.label == move))
@@ -194,6 +196,7 @@ class Run:
         seen = (
             self.clock.ms,
             self.faults_left,
+            self.passes_left,
             self.started,
             sorted(self.model.tables.spelled.items()),
             sorted(self.model.tables.tokens.items()),
@@ -260,6 +263,7 @@ class Run:
         if fault is Fault.STALLS:
             end_ms = it.process.deadline_ms + int(SKEW_S * 1000) + 1000
             self.clock.ms = max(self.clock.ms, end_ms)
+            self.passes_left += 1
             self._tell(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
             return
         self.last = name

@@ -150,9 +150,7 @@ def test_what_is_known_not_to_be_done_is_released_and_its_next_try_is_certain(wo
     assert run(world, script) == Ran("done", replayed=False, attempt=2, uncertain=False)
 
 
-@pytest.mark.parametrize(
-    "error", [Unknown("timeout"), ValueError("surprise"), KeyError("x"), RecursionError()]
-)
+@pytest.mark.parametrize("error", [Unknown("timeout"), ValueError("surprise"), KeyError("x"), RecursionError()])
 def test_what_may_have_been_done_is_kept_until_the_lease_ends_and_then_uncertain(
     world: World, error: Exception
 ) -> None:

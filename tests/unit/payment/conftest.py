@@ -16,7 +16,7 @@ from shared import aws
 from shared.telemetry import logger
 from tests.unit.conftest import World
 from tests.unit.http_lambda import ConnectionCut, WorkerDied, serve
-from tests.unit.payment.line import Line
+from tests.unit.payment.line import WITNESS, Line
 from tests.unit.payment.shop import Shop
 from tests.unit.world import Wire
 
@@ -60,9 +60,9 @@ def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[
             "PROVIDER_URL": url,
             "PROVIDER_SECRET_ARN": ours,
             "API_KEY_SECRET_ARN": theirs,
-            "PROVIDER_CONNECT_TIMEOUT_S": "1",
-            "PROVIDER_READ_TIMEOUT_S": "3",
-            "STEP_NEEDS_S": "27",  # five requests to AWS, three to the provider
+            "PROVIDER_CONNECT_TIMEOUT_S": "5",
+            "PROVIDER_READ_TIMEOUT_S": "15",
+            "STEP_NEEDS_S": "75",  # five requests of 3 s to AWS, three of 20 s to the provider
         }.items():
             monkeypatch.setenv(name, value)
         world.wire.sent.clear()
@@ -73,7 +73,7 @@ def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def _witness(url: str) -> stripe.StripeClient:
-    return stripe.StripeClient(API_KEY, base_addresses={"api": url}, max_network_retries=0)
+    return stripe.StripeClient(API_KEY, stripe_account=WITNESS, base_addresses={"api": url}, max_network_retries=0)
 
 
 def _gone(_: float) -> None:

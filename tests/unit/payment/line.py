@@ -21,6 +21,8 @@ CALLS = {
     r"POST /v1/payment_intents/[^/]+/cancel": "cancel",
 }
 
+WITNESS = "witness"  # the account that a test's own requests name, which are no part of the story
+
 
 def through(apply: Apply) -> Answer:
     """No fault."""
@@ -111,8 +113,8 @@ class Line:
         """The function behind the URL."""
         request = f"{event['requestContext']['http']['method']} {event['rawPath']}"
         call = next((call for route, call in CALLS.items() if re.fullmatch(route, request)), None)
-        if call is None:
-            return sandbox(event, context)  # the test's own look at the ledger
+        if call is None or WITNESS in event["headers"].values():
+            return sandbox(event, context)
         self.calls.append(call)
         self.requests.append(event)
         queue = self._planned[call]

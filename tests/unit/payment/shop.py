@@ -20,7 +20,8 @@ from tests.unit.conftest import World
 from tests.unit.payment.line import Line
 from tests.unit.world import Killed
 
-LEASE_S = 33  # past the end of a lease that was taken with 30 s left, skew included
+WORKER_S = 120.0  # that a worker has; the timeouts in it are real, and a busy machine is slow
+LEASE_S = 123  # past the end of its lease, skew included
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Shop:
             items=(Item(sku="A-1", quantity=1, unit_price=total),),
             payment_method=method,
         )
-        self.world.engine.run(place, Message(requested, "c-1"), self.world.clock.now_ms() + 30_000)
+        self.world.engine.run(place, Message(requested, "c-1"), self.world.clock.now_ms() + 120_000)
         self.world.wire.sent.clear()
         return OrderPlaced(order_id=order_id, currency="EUR", total=total, payment_method=method)
 
@@ -70,7 +71,7 @@ class Shop:
         """A placed order and the message that says so."""
         return Delivery(self.order(method=method), "message-1")
 
-    def deliver(self, *deliveries: Delivery, seconds: float = 30.0) -> list[str]:
+    def deliver(self, *deliveries: Delivery, seconds: float = WORKER_S) -> list[str]:
         """Hand the messages to a worker; the ids that it reports."""
         event = {"Records": [delivery.record() for delivery in deliveries]}
         answer = handler(event, self.world.context(seconds))
@@ -97,13 +98,13 @@ class Shop:
         bodies = [json.loads(body) for body in self.world.wire.bodies("ChangeMessageVisibilityBatch")]
         return [entry["VisibilityTimeout"] for body in bodies for entry in body["Entries"]]
 
-    def attempt(self, order: OrderPlaced, number: int = 1, uncertain: bool = False, seconds: float = 30.0) -> Attempt:
+    def attempt(self, order: OrderPlaced, number: int = 1, seconds: float = WORKER_S) -> Attempt:
         """A try as the core hands it to the step, for tests of the step alone."""
         now_ms = self.world.clock.now_ms()
         return Attempt(
             key=charge.record_key(order),
             number=number,
-            uncertain=uncertain,
+            uncertain=False,
             now_ms=now_ms,
             correlation_id="c-1",
             deadline_ms=now_ms + int(seconds * 1000),

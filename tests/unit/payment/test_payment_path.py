@@ -13,7 +13,7 @@ from functions.payment.handler import charge, handler
 from functions.payment_sandbox import auth
 from shared import aws
 from shared.orders.row import read
-from tests.unit.payment.shop import Delivery, Shop, metrics
+from tests.unit.payment.shop import WORKER_S, Delivery, Shop, metrics
 
 
 def test_a_placed_order_is_charged_once_and_told(shop: Shop) -> None:
@@ -170,7 +170,7 @@ def test_the_sample_event_is_a_delivery_that_is_paid(shop: Shop) -> None:
     data = json.loads(event["Records"][0]["body"])["data"]
     shop.order(data["order_id"], data["payment_method"], data["total"])
 
-    assert handler(event, shop.world.context()) == {"batchItemFailures": []}
+    assert handler(event, shop.world.context(WORKER_S)) == {"batchItemFailures": []}
 
     assert shop.charges(data["order_id"]) == [("succeeded", data["total"])]
 

@@ -1,5 +1,6 @@
 """The sandbox on moto, behind a real socket, spoken to by Stripe's own SDK."""
 
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,7 +10,7 @@ import stripe
 from botocore.client import BaseClient
 from moto import mock_aws
 
-from functions.payment_sandbox import host
+from functions.payment_sandbox import auth, host, store
 from functions.payment_sandbox.handler import handler
 from shared.aws import client
 from tests.unit.http_lambda import serve
@@ -20,6 +21,12 @@ TABLE = "ledger"
 def seen(value: object) -> Any:
     """What the SDK gave, without its types: they call everything optional, and a test knows better."""
     return value
+
+
+@functools.cache
+def one_client(service: str) -> Any:
+    """The shared client, made once for all these tests: making it costs as much as a test."""
+    return client.__wrapped__(service)
 
 
 class Clock:
@@ -69,16 +76,16 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             return call(self, *args, **kwargs)
 
     with mock_aws():
-        client.cache_clear()
+        for module in (store, auth):
+            monkeypatch.setattr(module, "client", one_client)
         monkeypatch.setattr(BaseClient, "_make_api_call", locked)
-        client("dynamodb").create_table(
+        one_client("dynamodb").create_table(
             TableName=TABLE,
             BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
             AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
         )
         yield
-    client.cache_clear()
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def test_drop_has_charged_and_the_lost_answer_is_kept_under_the_key(
 
 def test_a_worker_that_dies_runs_nothing_more() -> None:
     code = "from functions.payment_sandbox import host\ntry:\n    host.die()\nfinally:\n    print('more')"
-    died = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=20)  # noqa: S603
+    died = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=20)
     assert (died.returncode, died.stdout) == (1, b"")
 
 

@@ -1,5 +1,7 @@
 """Lists: newest first, by pages."""
 
+from itertools import product
+
 import pytest
 import stripe
 
@@ -53,9 +55,9 @@ def test_the_charges_of_one_intent_are_its_own(shop: Shop, api: stripe.StripeCli
 
 
 def test_what_a_list_can_not_start_from_or_filter_by_is_refused(shop: Shop, api: stripe.StripeClient) -> None:
-    for param in ("starting_after", "payment_intent"):
+    for param, id_ in product(("starting_after", "payment_intent"), ("none", "", "x" * 1025)):
         with pytest.raises(stripe.InvalidRequestError) as refused:
-            api.v1.charges.list(params=seen({param: "none"}))
+            api.v1.charges.list(params=seen({param: id_}))
         assert (refused.value.code, refused.value.param) == ("resource_missing", param)
     for limit in (0, 101, -1):
         with pytest.raises(stripe.InvalidRequestError) as refused:

@@ -1,0 +1,251 @@
+"""The provider is late, busy, broken or wrong: wait, then ask again about the same intent."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from functions.payment.handler import charge
+from shared.idempotency import Permanent, StepError
+from shared.orders.repository import orders
+from tests.unit.payment.line import Fault, answers_with, cut_after, cut_before, fails_after, refuses
+from tests.unit.payment.shop import Shop
+
+REFUSED: dict[str, Fault] = {  # it says itself that it did nothing
+    "bad request": refuses(400, "invalid_request_error", code="parameter_unknown", param="x"),
+    "no such intent": refuses(404, "invalid_request_error", code="resource_missing", param="intent"),
+    "wrong API key": refuses(401, "invalid_request_error"),
+    "no permission": refuses(403, "invalid_request_error"),
+    "rate limit": refuses(429, "invalid_request_error", code="rate_limit"),
+    "object locked": refuses(429, "invalid_request_error", code="lock_timeout"),
+}
+SILENT: dict[str, Fault] = {  # it may have done it, for all that a client can know; here it did not
+    "key in use": refuses(409, "invalid_request_error", code="idempotency_key_in_use"),
+    "error": refuses(500),
+    "unavailable": refuses(503),
+    "no connection": cut_before,
+}
+DONE: dict[str, Fault] = {  # it has done it, and does not say so
+    "error after": fails_after(500),
+    "gateway error after": fails_after(502, '{"message": "Internal Server Error"}'),
+    "no JSON after": fails_after(502, "<html>"),
+    "answer lost": cut_after,
+}
+NEVER: dict[str, tuple[Fault, str]] = {  # by name
+    "too little": (refuses(400, "invalid_request_error", code="amount_too_small", param="amount"), "amount_too_small"),
+    "too much": (refuses(400, "invalid_request_error", code="amount_too_large", param="amount"), "amount_too_large"),
+    "currency": (refuses(400, "invalid_request_error", param="currency"), "currency_not_supported"),
+    "no such card": (
+        refuses(400, "invalid_request_error", code="resource_missing", param="payment_method"),
+        "payment_method_missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", ["create", "retrieve"])
+def test_trouble_with_a_call_that_charges_nothing_is_not_done(shop: Shop, call: str) -> None:
+    faults = REFUSED | SILENT | DONE
+
+    assert _verdicts(shop, call, faults) == dict.fromkeys(faults, "NotDone")
+
+
+def test_trouble_with_the_confirmation_is_unknown_unless_the_provider_says_that_it_did_nothing(shop: Shop) -> None:
+    assert _verdicts(shop, "confirm", REFUSED | SILENT | DONE) == {
+        **dict.fromkeys(REFUSED, "NotDone"),
+        **dict.fromkeys(SILENT | DONE, "Unknown"),
+    }
+
+
+@pytest.mark.parametrize("call", ["create", "confirm"])
+def test_only_refusals_that_are_listed_by_name_are_permanent(shop: Shop, call: str) -> None:
+    faults = {name: fault for name, (fault, _) in NEVER.items()}
+
+    assert _verdicts(shop, call, faults) == {name: reason for name, (_, reason) in NEVER.items()}
+
+
+def test_an_order_that_meets_all_of_it_in_turn_is_charged_once(shop: Shop) -> None:
+    delivery = shop.delivery()
+    weather = [*REFUSED.values(), *SILENT.values()]
+    for call in ("create", "confirm"):
+        shop.line.plan(call, *weather)
+    shop.line.plan("create", cut_after)
+    shop.line.plan("confirm", cut_after)
+    shop.line.plan("retrieve", *weather)
+
+    shop.until_quiet(delivery)
+
+    shop.settled_once()
+    assert shop.intents() == ["succeeded"]
+
+
+def test_a_decline_that_meets_all_of_it_in_turn_is_declined_once(shop: Shop) -> None:
+    delivery = shop.delivery("pm_card_chargeDeclined")
+    shop.line.plan("cancel", *REFUSED.values(), *SILENT.values(), cut_after)
+
+    shop.until_quiet(delivery)
+
+    shop.settled_once("declined")
+    assert shop.line.calls.count("confirm") == 1
+    assert shop.result()["reason"] == "generic_decline"
+
+
+@pytest.mark.parametrize("fault", ["slow", "error_before", "error_after", "drop"])
+@pytest.mark.parametrize("forgotten", [False, True], ids=["remembered", "forgotten"])
+def test_a_card_with_which_the_sandbox_misbehaves_is_charged_once(shop: Shop, fault: str, forgotten: bool) -> None:
+    delivery = shop.delivery(f"pm_sandbox_{fault}")
+    assert shop.deliver(delivery) == ["message-1"]
+    assert shop.waits()[-1] >= 122  # unknown: the claim is kept until the lease ends
+    if forgotten:
+        shop.forget()
+
+    shop.until_quiet(delivery)
+
+    shop.settled_once()
+    assert shop.intents() == ["succeeded"]
+
+
+def test_what_is_known_not_to_be_done_comes_back_soon(shop: Shop) -> None:
+    delivery = shop.delivery()
+    shop.line.plan("confirm", REFUSED["rate limit"])
+
+    shop.deliver(delivery)
+
+    assert shop.waits()[-1] <= 2
+
+
+def test_a_failure_that_the_provider_keeps_for_a_day_is_left_to_it(shop: Shop) -> None:
+    delivery = shop.delivery()
+    shop.line.plan("create", refuses(500), _kept(500))
+
+    assert shop.deliver(delivery) == ["message-1"]
+    assert shop.deliver(delivery) == []
+
+    assert _creation_keys(shop) == ["ord_1", "ord_1", "ord_1/2"]
+    shop.settled_once()
+
+
+def test_failures_that_are_kept_under_both_keys_cost_another_try(shop: Shop) -> None:
+    delivery = shop.delivery()
+    shop.line.plan("create", _kept(500), _kept(400), _kept(500))
+
+    shop.until_quiet(delivery)
+
+    assert _creation_keys(shop) == ["ord_1", "ord_1/1", "ord_1", "ord_1/2"]
+    shop.settled_once()
+
+
+def test_a_key_that_was_spent_on_another_request_does_not_block_the_order(shop: Shop) -> None:
+    _made_by_hand(shop, amount=1, key="ord_1")  # such as by a version of ours that asked in other words
+    delivery = shop.delivery()
+
+    assert shop.deliver(delivery) == []
+
+    assert _creation_keys(shop) == ["ord_1", "ord_1/1"]
+    assert shop.intents() == ["requires_confirmation", "succeeded"]
+    shop.settled_once()
+
+
+def test_an_intent_that_is_being_processed_is_waited_for(shop: Shop) -> None:
+    delivery = shop.delivery()
+    shop.line.plan("confirm", answers_with(status="processing"))
+    shop.line.plan("retrieve", answers_with(status="processing"))
+
+    assert shop.deliver(delivery) == ["message-1"]
+    assert shop.state() == "placed"
+    shop.until_quiet(delivery)
+
+    assert shop.line.calls == ["create", "confirm", "retrieve", "retrieve"]
+    shop.settled_once()
+
+
+@pytest.mark.parametrize("status", ["requires_capture", "something_new"])
+def test_a_state_that_is_not_ours_is_neither_confirmed_nor_cancelled(shop: Shop, status: str) -> None:
+    delivery = shop.delivery()
+    orders().fix_intent("ord_1", _made_by_hand(shop))
+    shop.line.plan("retrieve", answers_with(status=status))
+
+    assert shop.deliver(delivery) == ["message-1"]
+
+    assert shop.line.calls == ["retrieve"]
+    assert shop.parked() == []
+
+
+def test_an_intent_that_waits_for_a_customer_who_is_not_here_is_declined(shop: Shop) -> None:
+    delivery = shop.delivery()
+    orders().fix_intent("ord_1", _made_by_hand(shop))
+    shop.line.plan("retrieve", answers_with(status="requires_action"))
+
+    assert shop.deliver(delivery) == []
+
+    assert shop.line.calls == ["retrieve", "cancel"]
+    assert shop.intents() == ["canceled"]
+    assert shop.result()["state"] == "declined"
+    assert shop.result()["reason"] == "authentication_required"
+
+
+def test_a_card_error_without_an_intent_in_it_is_asked_about(shop: Shop) -> None:
+    delivery = shop.delivery("pm_card_chargeDeclined")
+    shop.line.plan("confirm", _declines_in_few_words)
+
+    assert shop.deliver(delivery) == ["message-1"]
+    shop.until_quiet(delivery)
+
+    assert shop.line.calls == ["create", "confirm", "retrieve", "cancel"]
+    shop.settled_once("declined")
+
+
+def test_an_intent_that_the_provider_does_not_know_is_no_reason_to_make_another(shop: Shop) -> None:
+    """Such as with the key of another account: people mend that."""
+    delivery = shop.delivery()
+    orders().fix_intent("ord_1", "pi_elsewhere")
+
+    for _ in range(3):
+        assert shop.deliver(delivery) == ["message-1"]
+
+    assert shop.line.calls == ["retrieve"] * 3
+    assert shop.parked() == []
+
+
+def _declines_in_few_words(apply: Any) -> Any:
+    apply()
+    return refuses(402, "card_error", code="card_declined")(apply)
+
+
+def _kept(status: int) -> Fault:
+    return refuses(status, "api_error" if status == 500 else "invalid_request_error", {"Idempotent-Replayed": "true"})
+
+
+def _creation_keys(shop: Shop) -> list[str]:
+    created = [request for call, request in zip(shop.line.calls, shop.line.requests, strict=True) if call == "create"]
+    return [request["headers"]["idempotency-key"] for request in created]
+
+
+def _made_by_hand(shop: Shop, amount: int = 2500, key: str = "by hand") -> str:
+    made = shop.provider.v1.payment_intents.create(
+        {
+            "amount": amount,
+            "currency": "eur",
+            "payment_method": "pm_card_visa",
+            "metadata": {"order_id": "ord_1"},
+        },
+        {"idempotency_key": key},
+    )
+    return made.id
+
+
+def _verdicts(shop: Shop, call: str, faults: Mapping[str, Fault]) -> dict[str, str]:
+    """What the step says when a call meets each fault, every time with a new order; and that nobody is charged twice."""
+    verdicts = {}
+    for n, (name, fault) in enumerate(faults.items()):
+        order = shop.order(f"ord_{n}")
+        if call == "retrieve":
+            orders().fix_intent(order.order_id, f"pi_{n}")
+        shop.line.plan(call, fault)
+        try:
+            charge(order, shop.attempt(order))
+        except Permanent as error:
+            verdicts[name] = error.reason
+        except StepError as error:
+            verdicts[name] = type(error).__name__
+        assert len(shop.charges(order.order_id)) == (call == "confirm" and name in DONE)
+    return verdicts

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from botocore.exceptions import HTTPClientError
+
 from demo.audit import Expected
 from demo.local.running import Running
 from demo.plan import DECLINES, MISBEHAVES, Planned
@@ -76,9 +78,15 @@ class Sender:
         while True:
             with self.tally.lock:
                 self.tally.requests += 1
-            answer = self._api.place(planned.data, planned.key)
+            late = time.monotonic() > deadline
+            try:
+                answer = self._api.place(planned.data, planned.key)
+            except HTTPClientError as error:  # no answer: the order may be placed, and the same key is safe
+                if late:
+                    raise NotAccepted(f"{planned.key}: the API does not answer") from error
+                continue
             if answer.status == 202:
                 return answer
-            if answer.status not in AGAIN or time.monotonic() > deadline:
+            if answer.status not in AGAIN or late:
                 raise NotAccepted(f"{planned.key}: the API says {answer.status} {answer.body}")
             time.sleep(float(answer.headers.get("retry-after", "0.2")))

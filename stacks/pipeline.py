@@ -1,6 +1,7 @@
 """The pipeline as in the README's picture: the API, three queues with their consumers, and who sends events on."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from aws_cdk import Aws, Stack
@@ -31,64 +32,58 @@ class PipelineStack(Stack):
         self, scope: Construct, id: str, settings: Settings, data: StatefulStack, provider: Provider, **kwargs: Any
     ) -> None:
         super().__init__(scope, id, **kwargs)
-        common: dict[str, Any] = {"settings": settings, "data": data}
         records, rows = data.idempotency.table_arn, data.orders.table_arn
+        consumer = partial(QueueConsumer, self, settings=settings, data=data)
 
-        Api(self, **common)
-        order = QueueConsumer(
-            self,
-            "order",
-            "orders",
-            **common,
-            takes=["order.requested"],
-            calls=Calls(aws=1),
-            may=[allow(records, "dynamodb:PutItem"), allow(rows, "dynamodb:UpdateItem")],
-        )
-        payment = QueueConsumer(
-            self,
-            "payment",
-            "payments",
-            **common,
-            takes=["order.placed"],
-            # Claim, read, fix the intent, commit; create, confirm, cancel. The rare step that needs more than the
-            # usual (an API key to fetch, an intent to look up) finds out by itself before each call.
-            calls=Calls(aws=4, provider=3),
-            may=[
-                allow(records, "dynamodb:UpdateItem"),
-                allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
-                allow(provider.secret_arn, "secretsmanager:GetSecretValue"),
-            ],
-            environment={
-                "PROVIDER_URL": provider.url,
-                "PROVIDER_SECRET_ARN": provider.secret_arn,
-                **client_environment(settings.times.provider, "PROVIDER"),
-            },
-            layers=[] if settings.stage is AppStage.LOCAL else [payment_layer(self)],
-        )
-        email = QueueConsumer(
-            self,
-            "email",
-            "emails",
-            **common,
-            takes=["order.paid", "order.declined"],
-            calls=Calls(aws=5),  # claim, read, put, send, commit
-            may=[
-                allow(records, "dynamodb:UpdateItem"),
-                allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
-                allow(data.receipts.arn_for_objects("receipts/*"), "s3:PutObject"),
-                _may_mail(settings, data),
-            ],
-            environment={"RECEIPTS_BUCKET": data.receipts.bucket_name, "SENDER": settings.sender},
-        )
+        Api(self, settings=settings, data=data)
+        consumers = [
+            consumer(
+                "order",
+                "orders",
+                takes=["order.requested"],
+                calls=Calls(aws=1),
+                may=[allow(records, "dynamodb:PutItem"), allow(rows, "dynamodb:UpdateItem")],
+            ),
+            consumer(
+                "payment",
+                "payments",
+                takes=["order.placed"],
+                # Claim, read, fix the intent, commit; create, confirm, cancel. The rare step that needs more than the
+                # usual (an API key to fetch, an intent to look up) finds out by itself before each call.
+                calls=Calls(aws=4, provider=3),
+                may=[
+                    allow(records, "dynamodb:UpdateItem"),
+                    allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
+                    allow(provider.secret_arn, "secretsmanager:GetSecretValue"),
+                ],
+                environment={
+                    "PROVIDER_URL": provider.url,
+                    "PROVIDER_SECRET_ARN": provider.secret_arn,
+                    **client_environment(settings.times.provider, "PROVIDER"),
+                },
+                layers=[] if settings.stage is AppStage.LOCAL else [payment_layer(self)],
+            ),
+            consumer(
+                "email",
+                "emails",
+                takes=["order.paid", "order.declined"],
+                calls=Calls(aws=5),  # claim, read, put, send, commit
+                may=[
+                    allow(records, "dynamodb:UpdateItem"),
+                    allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
+                    allow(data.receipts.arn_for_objects("receipts/*"), "s3:PutObject"),
+                    _may_mail(settings, data),
+                ],
+                environment={"RECEIPTS_BUCKET": data.receipts.bucket_name, "SENDER": settings.sender},
+            ),
+        ]
+        relay = Relay(self, settings=settings, data=data, consumers=consumers)
+        sweep = Sweep(self, settings=settings, data=data, consumers=consumers)
 
-        consumers = [order, payment, email]
-        relay = Relay(self, **common, consumers=consumers)
-        sweep = Sweep(self, **common, consumers=consumers)
-
-        order.admit(settings.producers)
-        senders = [function.role.role_arn for function in (relay.function, sweep.function) if function.role]
-        for behind_the_first in consumers[1:]:
-            behind_the_first.refuse_all_but([*senders, *settings.operators])
+        entrance, *behind = consumers
+        entrance.admit(settings.producers)
+        for queue_consumer in behind:
+            queue_consumer.refuse_all_but([relay.role_arn, sweep.role_arn, *settings.operators])
 
 
 def _may_mail(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:

@@ -5,6 +5,7 @@ with an effect in its hand.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
 
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -116,9 +117,15 @@ def _run_lane(step: Step[Any], consumer: Consumer, lane: Lane[Job], deadline_ms:
         )
         try:
             _run_job(step, consumer, job, deadline_ms)
-        except Exception:
-            # Ours to mend, and unknown: it is reported, so that nothing is lost.
-            logger.exception("the runner failed", operation=step.operation)
+        except Exception as error:
+            # Ours to mend, and unknown: it is reported, so that nothing is lost. Its words are left out: they may quote
+            # the message, and so a person.
+            logger.error(
+                "the runner failed",
+                operation=step.operation,
+                error=type(error).__name__,
+                stack=traceback.format_tb(error.__traceback__),
+            )
             _retry(consumer, job)
         finally:
             logger.thread_safe_clear_keys()
@@ -145,7 +152,7 @@ def _run_job(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) ->
     except StepError as error:
         if isinstance(error, Superseded):
             job.counts[telemetry.LEASE_LOST] += 1
-        logger.warning("to be retried", operation=step.operation, error=type(error).__name__, detail=str(error))
+        logger.warning("to be retried", operation=step.operation, error=type(error).__name__, detail=_detail(error))
         _retry(consumer, job)
         if isinstance(error, Unknown | OutcomeUnknown):
             # The claim is kept: a receive before its lease ends would only find it busy.
@@ -167,10 +174,15 @@ def _park(step: Step[Any], consumer: Consumer, job: Job, error: Permanent) -> No
     """Park first, acknowledge second: a message twice in the DLQ is better than one nowhere."""
     job.counts[telemetry.KEY_REUSED] += isinstance(error, KeyReused)
     job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
-    logger.error("parked", operation=step.operation, reason=error.reason, detail=str(error))
+    logger.error("parked", operation=step.operation, reason=error.reason, detail=_detail(error))
     parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())
     job.counts[telemetry.PARKED] += 1
     job.retry_in_s = None
+
+
+def _detail(error: StepError) -> str:
+    """With its notes: that the claim could not be released, for one."""
+    return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
 def _retry(consumer: Consumer, job: Job) -> None:

@@ -1,11 +1,13 @@
 """Money: integer minor units with an ISO 4217 code."""
 
-# Active codes by their number of decimals (ISO 4217, list one). The provider refuses some of them; none is mistaken.
+# Active codes by their number of decimals (ISO 4217, list one). The provider refuses some of them; none is mistaken:
+# ISK, UGX and MGA are left out, since it counts them in other units than ISO does, and would charge 100 times as much
+# or as little. https://docs.stripe.com/currencies#special-cases
 _DECIMALS = {
-    0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF",
+    0: "BIF CLP DJF GNF JPY KMF KRW PYG RWF VND VUV XAF XOF XPF",
     2: "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CNY COP "
     "CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR "
-    "JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN "
+    "JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN "
     "NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP "
     "SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD UYU UZS VED VES WST XCD XCG YER ZAR ZMW ZWG",
     3: "BHD IQD JOD KWD LYD OMR TND",

@@ -37,7 +37,7 @@ class Api(Construct):
         super().__init__(scope, "Http")
         # The write and, where it is refused, a look at the row.
         timing = settings.times.timing(Calls(aws=2), limit_s=GIVES_UP_S - 1)
-        self.function = AppFunction(
+        function = AppFunction(
             self,
             "api",
             settings=settings,
@@ -56,7 +56,7 @@ class Api(Construct):
             create_default_stage=False,
             default_authorizer=authorizers.HttpIamAuthorizer(),
         )
-        ours = integrations.HttpLambdaIntegration("Function", self.function)
+        ours = integrations.HttpLambdaIntegration("Function", function)
         api.add_routes(path="/orders", methods=[apigatewayv2.HttpMethod.POST], integration=ours)
         api.add_routes(path="/orders/{id}", methods=[apigatewayv2.HttpMethod.GET], integration=ours)
         access_log = logs.LogGroup(

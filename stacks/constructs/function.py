@@ -76,6 +76,7 @@ class AppFunction(lambda_.Function):
                 **environment,
             },
         )
+        self.execution_role = role
         for statement in (allow(logs_kept.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *may):
             role.add_to_policy(statement)
         CfnOutput(Stack.of(self), f"{title}FunctionName", value=self.function_name)

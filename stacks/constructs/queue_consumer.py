@@ -56,7 +56,7 @@ class QueueConsumer(Construct):
             visibility_timeout=Duration.seconds(timing.visibility_s),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dlq, max_receive_count=timing.max_receives),
         )
-        self.function = AppFunction(
+        consumer = AppFunction(
             self,
             function,
             settings=settings,
@@ -89,7 +89,7 @@ class QueueConsumer(Construct):
         lambda_.EventSourceMapping(
             self,
             "Mapping",
-            target=self.function,
+            target=consumer,
             event_source_arn=self.queue.queue_arn,
             batch_size=flow.batch_size,
             max_batching_window=Duration.seconds(flow.window_s),

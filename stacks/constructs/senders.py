@@ -15,7 +15,7 @@ from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.queues import private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import OPEN_ORDERS, StatefulStack
-from stacks.times import Calls
+from stacks.times import Calls, require
 
 # A completed record that has events to send. Only leaf values can be matched, so the outbox is one string.
 OUTBOX_FILTER = {"dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {"S": [{"exists": True}]}}}}
@@ -39,7 +39,7 @@ class Relay(Construct):
         )
         # It sends in tens until its deadline and then raises, so it needs time for one request to each queue.
         timing = settings.times.timing(Calls(aws=len(consumers)))
-        self.function = AppFunction(
+        function = AppFunction(
             self,
             "relay",
             settings=settings,
@@ -57,11 +57,12 @@ class Relay(Construct):
                 allow(failures.queue_arn, "sqs:SendMessage"),
             ],
         )
+        self.role_arn = function.execution_role.role_arn
         # The plain resource: the CDK's own would let the function do more to the failure queue than send.
         lambda_.CfnEventSourceMapping(
             self,
             "Mapping",
-            function_name=self.function.function_name,
+            function_name=function.function_name,
             event_source_arn=data.outbox_stream_arn,
             starting_position="TRIM_HORIZON",
             batch_size=RELAY_BATCH,
@@ -80,7 +81,7 @@ class Sweep(Construct):
         self, scope: Construct, *, settings: Settings, data: StatefulStack, consumers: Sequence[QueueConsumer]
     ) -> None:
         super().__init__(scope, "Sweeping")
-        self.function = AppFunction(
+        function = AppFunction(
             self,
             "sweep",
             settings=settings,
@@ -97,16 +98,26 @@ class Sweep(Construct):
                 *_may_send(consumers),
             ],
         )
+        self.role_arn = function.execution_role.role_arn
         events.Rule(
             self,
             "Schedule",
             schedule=events.Schedule.rate(Duration.minutes(settings.times.sweep_every_min)),
-            targets=[targets.LambdaFunction(self.function)],
+            targets=[targets.LambdaFunction(function)],
         )
 
 
 def _routes(scope: Construct, consumers: Sequence[QueueConsumer]) -> Mapping[str, str]:
-    urls = {event_type: consumer.queue.queue_url for consumer in consumers for event_type in consumer.takes}
+    takers: dict[str, QueueConsumer] = {}
+    for consumer in consumers:
+        for event_type in consumer.takes:
+            first = takers.setdefault(event_type, consumer)
+            require(
+                first is consumer,
+                f"{event_type} is taken by {first.node.id} and by {consumer.node.id}: an event goes to one queue, "
+                "so let the step before emit one for each",
+            )
+    urls = {event_type: consumer.queue.queue_url for event_type, consumer in takers.items()}
     return {"ROUTES": Stack.of(scope).to_json_string(urls)}
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import botocore.handlers
 import botocore.signers
 import botocore.useragent
 import msgspec
@@ -188,6 +189,8 @@ def bench() -> Iterator[Bench]:
         patch.setattr(runtime, "random", SimpleNamespace(SystemRandom=lambda: _Even(0), Random=random.Random))
         patch.setattr(runtime, "consumer", it.consumer)
         patch.setattr(engine, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=it.new_id())))
+        # The tokens that botocore makes up where its caller gives none: the sandbox's transactions.
+        patch.setattr(botocore.handlers, "uuid", SimpleNamespace(uuid4=it.new_id))
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(relay, "_rng", _Even(0))
         patch.setattr(payment, "provider", it.provider)

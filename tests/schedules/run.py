@@ -70,7 +70,6 @@ class Run:
     sources: list[Source] = field(default_factory=list)
     active: list[Invocation] = field(default_factory=list)
     started: int = 0
-    passes_left: int = 0  # each stall may last until one more message is visible again
     last: str = ""  # the strand that moved last
     trace: list[str] | None = None
     faults: list[str] = field(default_factory=list)
@@ -154,9 +153,12 @@ class Run:
         """All that may come next, the plainest first."""
         plain = [strand.name for strand in self._ready()]
         plain.sort(key=lambda name: name != self.last)
-        late = [it for it in self.active if self.clock.ms > it.process.deadline_ms]
-        starting = [s.label for s in self.sources if self._due(s)] if len(self.active) - len(late) < self.max_running else []
-        passing = ["t"] if self.passes_left and self.active and not starting and self._next_ms() is not None else []
+        starting: list[str] = []
+        passing: list[str] = []
+        if len(self.active) < self.max_running:
+            starting = [source.label for source in self.sources if self._due(source)]
+            if not starting and self._stalled() and self._next_ms() is not None:
+                passing = ["t"]
         faults = []
         if self.faults_left:
             for strand in self._ready():
@@ -167,7 +169,7 @@ class Run:
     def move(self, move: str) -> None:
         """Do it."""
         if move == "t":
-            self.passes_left -= 1
+            self._stalled()[0].stalled = False
             self._pass_time()
         elif move[0].islower():
             self._start(next(source for source in self.sources if source.label == move))
@@ -196,7 +198,6 @@ class Run:
         seen = (
             self.clock.ms,
             self.faults_left,
-            self.passes_left,
             self.started,
             sorted(self.model.tables.spelled.items()),
             sorted(self.model.tables.tokens.items()),
@@ -205,7 +206,8 @@ class Run:
             self.model.rest.mails,
             [source.state() for source in self.sources],
             [
-                (it.process.name, it.process.deadline_ms, [(s.name, s.past, s.ended) for s in it.process.strands])
+                (it.process.name, it.process.deadline_ms, it.process.stalled)
+                + tuple((strand.name, strand.past, strand.ended) for strand in it.process.strands)
                 for it in self.active
             ],
             self.facts.state(),
@@ -221,6 +223,10 @@ class Run:
             for strand in it.process.parked
             if strand.parked_at is not JOIN or all(o.ended for o in it.process.strands if o is not strand)
         ]
+
+    def _stalled(self) -> list[Process]:
+        """Who stands still; each may do so until one more message is visible again."""
+        return [it.process for it in self.active if it.process.stalled]
 
     def _due(self, source: Source) -> bool:
         next_ms = source.next_ms()
@@ -263,7 +269,7 @@ class Run:
         if fault is Fault.STALLS:
             end_ms = it.process.deadline_ms + int(SKEW_S * 1000) + 1000
             self.clock.ms = max(self.clock.ms, end_ms)
-            self.passes_left += 1
+            it.process.stalled = True
             self._tell(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
             return
         self.last = name

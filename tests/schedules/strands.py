@@ -83,6 +83,7 @@ class Process:
     returned: bool = False
     result: Any = None
     crashed: BaseException | None = None
+    stalled: bool = False
     provider: Any = None  # what it caches: its payment provider's client
 
     def start(self, handler: Callable[[], Any]) -> None:

@@ -105,14 +105,23 @@ def _path(resource: dict[str, Any]) -> str:
     return str(path).removesuffix("/Resource")
 
 
-def synthesise(outdir: Path, stage: str, **context: str) -> Synthesised:
+def new_app(outdir: Path, stage: str, **context: str) -> App:
     # As the CLI does it, but without the layers' contents: test_assets.py bundles those.
     cli = {
         "aws:cdk:enable-path-metadata": True,
         "aws:cdk:enable-asset-metadata": True,
         "aws:cdk:bundling-stacks": [],
     }
-    app = App(outdir=str(outdir), context=FLAGS | cli | {"stage": stage} | context)
-    build(app)
+    return App(outdir=str(outdir), context=FLAGS | cli | {"stage": stage} | context)
+
+
+def read(app: App, outdir: Path, stage: str) -> Synthesised:
+    """The templates of an app whose stacks are named `<anything>-<stack>`."""
     templates = {stack.stack_name.rsplit("-", 1)[1]: stack.template for stack in app.synth().stacks}
     return Synthesised(stage, outdir, templates)
+
+
+def synthesise(outdir: Path, stage: str, **context: str) -> Synthesised:
+    app = new_app(outdir, stage, **context)
+    build(app)
+    return read(app, outdir, stage)

@@ -1,9 +1,13 @@
-"""Every request that these tests send is one that DynamoDB would take."""
+"""Every request that these tests send is one that DynamoDB would take. And what a worker wrote, for who asks."""
 
-from collections.abc import Iterator
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from shared.telemetry import logger
 from tests.unit.conftest import World
 from tests.unit.idempotency.rules import broken
 
@@ -15,3 +19,39 @@ def _requests_that_dynamodb_takes(request: pytest.FixtureRequest) -> Iterator[No
     if isinstance(world, World):
         faults = [f"{operation}: {fault}" for operation, body in world.wire.sent for fault in broken(operation, body)]
         assert not faults
+
+
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """The log lines written so far."""
+    stream = io.StringIO()
+    handler: Any = logger.registered_handler
+    before = handler.setStream(stream)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    handler.setStream(before)
+
+
+Metrics = Callable[[], dict[str, dict[str, float]]]
+
+
+@pytest.fixture
+def metrics(capsys: pytest.CaptureFixture[str]) -> Metrics:
+    """The metrics emitted since last asked, by operation and name."""
+
+    def read() -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {}
+        for line in capsys.readouterr().out.splitlines():
+            blob = json.loads(line)
+            ((directive,),) = [[one] for one in blob["_aws"]["CloudWatchMetrics"]]
+            assert directive["Namespace"] == "EffectivelyOnce"
+            assert sorted(directive["Dimensions"][0]) == ["operation", "service"]
+            counts = found.setdefault(blob["operation"], {})
+            for metric in directive["Metrics"]:
+                assert metric["Unit"] == "Count"
+                counts[metric["Name"]] = counts.get(metric["Name"], 0) + sum(blob[metric["Name"]])
+        return found
+
+    return read

@@ -1,10 +1,12 @@
 """The payment function between moto and the payment sandbox."""
 
+import functools
 import itertools
 from collections.abc import Iterator
 from io import StringIO
 from logging import StreamHandler
 from socketserver import StreamRequestHandler
+from typing import Any
 
 import boto3
 import pytest
@@ -30,9 +32,9 @@ def line(world: World, monkeypatch: pytest.MonkeyPatch) -> Line:
     monkeypatch.setattr(host, "now", lambda: world.clock.now_ms() / 1000 + next(ticks) / 10_000)
     monkeypatch.setattr(host, "wait", _gone)
     monkeypatch.setattr(host, "die", _dead)
-    dynamodb = boto3.client("dynamodb")
-    Wire().put_on(dynamodb)  # for its lock: moto's conditional writes are not atomic across threads
-    monkeypatch.setattr(store, "client", lambda _: dynamodb)
+    monkeypatch.setattr(store, "client", _of_the_sandbox)
+    monkeypatch.setattr(auth, "client", _of_the_sandbox)
+    dynamodb = _of_the_sandbox("dynamodb")
     monkeypatch.setenv("LEDGER_TABLE", "ledger")
     monkeypatch.setenv("SLOW_S", "1.5")
     dynamodb.create_table(
@@ -51,7 +53,6 @@ def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     ours, theirs = (secrets.create_secret(Name=name, SecretString=API_KEY)["ARN"] for name in ("ours", "theirs"))
     # Answers leave at once: headers and body are two packets, and the second would wait 40 ms for an acknowledgement.
     monkeypatch.setattr(StreamRequestHandler, "disable_nagle_algorithm", True)
-    monkeypatch.setattr(auth, "client", lambda name: boto3.client(name))
     auth._secret.cache_clear()
     provider.provider.cache_clear()
     with serve(line.handler) as url:
@@ -70,6 +71,14 @@ def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         assert not line.unspent, f"planned faults that never came up: {line.unspent}"
     provider.provider.cache_clear()
     auth._secret.cache_clear()
+
+
+@functools.cache
+def _of_the_sandbox(service: str) -> Any:
+    """Its own clients, kept for all tests; on a wire for the lock: moto's conditional writes are not atomic."""
+    client = boto3.client(service)  # type: ignore[call-overload]
+    Wire().put_on(client)
+    return client
 
 
 def _witness(url: str) -> stripe.StripeClient:

@@ -85,13 +85,13 @@ class Shop:
     def until_quiet(self, *deliveries: Delivery) -> None:
         """Deliver again, each time after the wait that the worker asked for, until nothing is reported."""
         waiting = list(deliveries)
-        for _ in range(20):
+        for _ in range(50):
             reported = self.deliver(*waiting)
             waiting = [delivery for delivery in waiting if delivery.message_id in reported]
             if not waiting:
                 return
             self.world.clock.advance(self.waits()[-1])
-        raise AssertionError(f"still not done after 20 deliveries: {waiting}")
+        raise AssertionError(f"still not done after 50 deliveries: {waiting}")
 
     def waits(self) -> list[int]:
         """The visibility timeouts that workers asked for, in seconds."""

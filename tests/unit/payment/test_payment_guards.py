@@ -137,11 +137,11 @@ def test_a_row_that_holds_the_same_payment_already_is_a_duplicate(
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("amount", 2501), ("currency", "usd"), ("order", "ord_2")], ids=["amount", "currency", "order"]
+    ("amount", "currency", "order_id"), [(2501, "eur", "ord_1"), (2500, "usd", "ord_1"), (2500, "eur", "ord_2")]
 )
-def test_a_foreign_intent_on_the_row_is_not_confirmed(shop: Shop, field: str, value: object) -> None:
+def test_a_foreign_intent_on_the_row_is_not_confirmed(shop: Shop, amount: int, currency: str, order_id: str) -> None:
     delivery = shop.delivery()
-    orders().fix_intent("ord_1", _intent(shop, **{field: value}))
+    orders().fix_intent("ord_1", _intent(shop, amount, currency, order_id))
 
     assert shop.deliver(delivery) == []
 
@@ -152,7 +152,7 @@ def test_a_foreign_intent_on_the_row_is_not_confirmed(shop: Shop, field: str, va
 
 def test_a_foreign_intent_on_the_row_that_was_paid_does_not_pay_the_order(shop: Shop) -> None:
     delivery = shop.delivery()
-    intent = _intent(shop, amount=2501)
+    intent = _intent(shop, 2501)
     shop.provider.v1.payment_intents.confirm(intent)
     orders().fix_intent("ord_1", intent)
 
@@ -278,13 +278,13 @@ def _set(shop: Shop, **values: str) -> None:
     )
 
 
-def _intent(shop: Shop, amount: int = 2500, currency: str = "eur", order: str = "ord_1") -> str:
+def _intent(shop: Shop, amount: int, currency: str = "eur", order_id: str = "ord_1") -> str:
     made = shop.provider.v1.payment_intents.create(
         {
             "amount": amount,
             "currency": currency,
             "payment_method": "pm_card_visa",
-            "metadata": {"order_id": order},
+            "metadata": {"order_id": order_id},
         }
     )
     return made.id

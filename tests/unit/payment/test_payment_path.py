@@ -5,14 +5,17 @@ import json
 import logging
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+import requests
 
 from functions.payment.handler import charge, handler
 from functions.payment_sandbox import auth
 from shared import aws
 from shared.orders.row import read
+from tests.unit.payment.line import cut_before
 from tests.unit.payment.shop import WORKER_S, Delivery, Shop, metrics
 
 
@@ -107,6 +110,25 @@ def test_nothing_but_the_api_key_is_told_of_the_machine(shop: Shop) -> None:
         assert request["headers"]["authorization"] == "Bearer sk_test_first"
         assert "x-stripe-client-telemetry" not in request["headers"]
         assert "platform" not in json.loads(request["headers"]["x-stripe-client-user-agent"])
+
+
+def test_every_request_has_the_timeouts_of_its_stage_and_is_sent_once(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timeouts = []
+    send = requests.Session.send
+
+    def sent(self: requests.Session, request: requests.PreparedRequest, **how: Any) -> requests.Response:
+        timeouts.append(how["timeout"])
+        return send(self, request, **how)
+
+    monkeypatch.setattr(requests.Session, "send", sent)
+    shop.line.plan("confirm", cut_before)
+
+    shop.deliver(shop.delivery())
+
+    assert timeouts == [(5.0, 15.0)] * 2
+    assert shop.line.calls == ["create", "confirm"]
 
 
 def test_logs_hold_ids_and_states_and_nobodys_data(shop: Shop, log: StringIO) -> None:

@@ -234,7 +234,7 @@ def _made_by_hand(shop: Shop, amount: int = 2500, key: str = "by hand") -> str:
 
 
 def _verdicts(shop: Shop, call: str, faults: Mapping[str, Fault]) -> dict[str, str]:
-    """What the step says when a call meets each fault, every time with a new order; and that nobody is charged twice."""
+    """What the step says when a call meets each fault, each time with a new order; and nobody is charged twice."""
     verdicts = {}
     for n, (name, fault) in enumerate(faults.items()):
         order = shop.order(f"ord_{n}")

@@ -14,6 +14,7 @@ from io import StringIO
 from typing import Any
 
 import boto3
+import msgspec
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
@@ -91,9 +92,45 @@ class Pipeline:
 
     # What happens from outside
 
+    def post(self, key: str, *, payment_method: str = "pm_card_visa", headers: dict[str, str] | None = None) -> str:
+        """An order by the API; its id."""
+        order = samples.requested(payment_method=payment_method)
+        self.setenv("STEP_NEEDS_S", "3")
+        new = {name: value for name, value in msgspec.to_builtins(order).items() if name != "order_id"}
+        answered = self.api.post(new, key, headers=headers or {})
+        assert answered.status == 202, answered.text
+        return str(answered.json["order_id"])
+
     def put(self, body: str, queue: str = "orders") -> None:
         """A message, from a producer or by a redrive."""
         self.world.sqs.send_message(QueueUrl=self.world.queues[queue], MessageBody=body)
+
+    def run_up_to(self, queue: str) -> None:
+        """Everything before this queue's function."""
+        for name in CONSUMERS:
+            self.relay()
+            if name == queue:
+                break
+            self.deliver(name)
+
+    def repeat_everything(self) -> None:
+        """All messages that ever were on a queue come once more."""
+        for queue, deliveries in self.seen.items():
+            for delivery in deliveries:
+                self.put(delivery.body, queue)
+
+    def park(self, delivery: Delivery, queue: str) -> None:
+        """A message ends in its queue's DLQ."""
+        self.put(delivery.body, f"{queue}-dlq")
+
+    def redrive(self, queue: str) -> None:
+        """All of a DLQ back to its queue."""
+        for message in self.world.messages(f"{queue}-dlq"):
+            self.world.sqs.send_message(
+                QueueUrl=self.world.queues[queue],
+                MessageBody=message["Body"],
+                MessageAttributes=message.get("MessageAttributes", {}),
+            )
 
     def sweep(self) -> None:
         """The schedule comes round."""
@@ -203,7 +240,7 @@ class Pipeline:
                 self.queues[queue].remove(delivery)
             elif delivery.receives >= MAX_RECEIVES:
                 self.queues[queue].remove(delivery)
-                self.put(delivery.body, f"{queue}-dlq")
+                self.park(delivery, queue)
 
     def _event(self, queue: str, batch: list[Delivery]) -> dict[str, Any]:
         records = []
@@ -240,6 +277,19 @@ class Pipeline:
                     for message in messages
                 ]
         return found
+
+    def settled_once(self, order_id: str, state: str, *, mails: int = 1) -> None:
+        """All witnesses agree: one final state, one charge that says so, one mail of its kind; nothing is parked."""
+        row = self.rows()[order_id]
+        kind, status, subject = {
+            "paid": ("receipt", "succeeded", f"Receipt for order {order_id}"),
+            "declined": ("decline", "failed", f"Order {order_id} was declined"),
+        }[state]
+        assert (row["state"]["S"], row["mail"]["S"]) == (state, kind)
+        assert not {"open_shard", "open_since", "sweeps"} & set(row)
+        assert self.shop.charges(order_id) == [(status, int(row["total"]["N"]))]
+        assert [mail for mail in self.mailbox.mails if order_id in mail[1]] == mails * [(samples.ADDRESS, subject)]
+        assert self.dead_letters() == {}
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """All orders."""

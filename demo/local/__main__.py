@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from demo import logs
 from demo.local import processes, state
-from demo.local.cdk import ROOT
 from demo.local.errors import LocalStackError
+from demo.local.ministack import ROOT
 from demo.local.running import Running
 from demo.local.stack import LocalStack
 from demo.progress import console

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from demo.local.errors import LocalStackError
-from demo.local.ministack import REGION, aws_environment, clean_environment
+from demo.local.ministack import REGION, ROOT, aws_environment, clean_environment
 
-ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / ".venv" / "bin"  # node from PyPI
 CLI = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 ACCOUNT = "000000000000"  # MiniStack's account for credentials that name none

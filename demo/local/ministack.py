@@ -14,6 +14,7 @@ from pathlib import Path
 from demo.local import processes
 from demo.local.errors import LocalStackError
 
+ROOT = Path(__file__).resolve().parents[2]
 REGION = "eu-central-1"
 START_DEADLINE_S = 60.0
 # Below the ephemeral range, so that nobody's outgoing connection sits on the port that was just found free.
@@ -55,10 +56,14 @@ def free_port() -> int:
 
 
 class MiniStack:
-    """The process. Its log is `<directory>/ministack.log`; its workers' folders lie in `<directory>/tmp`."""
+    """The process. Its log is `<directory>/ministack.log`; its workers' folders lie in `<directory>/tmp`.
 
-    def __init__(self, directory: Path, port: int) -> None:
+    Unless it `stays`, it ends with the process that started it, also when that one is killed.
+    """
+
+    def __init__(self, directory: Path, port: int, *, stays: bool = False) -> None:
         self.port = port
+        self._stays = stays
         self.endpoint = f"http://127.0.0.1:{port}"
         self.log = directory / "ministack.log"
         self.tmp = directory / "tmp"
@@ -90,9 +95,10 @@ class MiniStack:
         }
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ministack"],
+                [sys.executable, "-m", "ministack" if self._stays else "demo.local.tethered"],
+                cwd=ROOT,
                 env=clean_environment() | settings,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if self._stays else subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # one group, so that its workers end with it
@@ -106,6 +112,8 @@ class MiniStack:
             if self._process.returncode is None:
                 processes.end_group(self._process.pid)
                 self._process.wait()
+            if self._process.stdin:
+                self._process.stdin.close()
 
     def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_DEADLINE_S

@@ -13,14 +13,17 @@ from demo.progress import Steps
 
 
 class LocalStack:
-    """Starts MiniStack and deploys the app on entry, ends it on exit. Everything it writes lies in `directory`."""
+    """Starts MiniStack and deploys the app on entry, ends it on exit. Everything it writes lies in `directory`.
+
+    With `on_start`, which hears of the process as soon as there is one, it outlives this process unless it is stopped.
+    """
 
     def __init__(
-        self, directory: Path, port: int | None = None, on_start: Callable[[MiniStack], None] = lambda _: None
+        self, directory: Path, port: int | None = None, on_start: Callable[[MiniStack], None] | None = None
     ) -> None:
         self.directory = directory
-        self.ministack = MiniStack(directory, port or free_port())
-        self._on_start = on_start
+        self.ministack = MiniStack(directory, port or free_port(), stays=on_start is not None)
+        self._on_start = on_start or (lambda _: None)
         self._steps = Steps()
 
     def __enter__(self) -> Running:

@@ -5,9 +5,8 @@ import shutil
 from dataclasses import asdict, dataclass
 
 from demo.local import processes
-from demo.local.cdk import ROOT
 from demo.local.errors import LocalStackError
-from demo.local.ministack import MiniStack, aws_environment
+from demo.local.ministack import ROOT, MiniStack, aws_environment
 from demo.local.running import Running
 
 DIRECTORY = ROOT / ".local"

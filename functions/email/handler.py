@@ -37,21 +37,19 @@ def send(event: OrderEvent, attempt: Attempt) -> Outcome:
         mail = mail_about(order)
         if mail.kind == RECEIPT:
             _keep(order, mail)
-    attempt.require(2 * aws.request_s())  # send, commit
-    if attempt.uncertain:
-        logger.warning("an earlier try may have sent this mail: it is sent once more", attempt=attempt.number)
-    mail_id = send_mail(
-        aws.client("sesv2"), mail, sender=os.environ["SENDER"], to=order.customer.email, effect_key=attempt.key
-    )
+    if attempt.noted:
+        mailed = msgspec.convert(attempt.noted, Mailed)  # sent by an earlier try, which could not commit
+    else:
+        mailed = Mailed(order.order_id, mail.kind, _send(order, mail, attempt))
     return Outcome(
-        Mailed(order.order_id, mail.kind, mail_id),
+        mailed,
         writes=[
             writes.mark_mailed(
                 os.environ["ORDERS_TABLE"],
                 order.order_id,
                 state=order.state,
-                mail=mail.kind,
-                mail_id=mail_id,
+                mail=mailed.mail,
+                mail_id=mailed.mail_id,
                 now_ms=attempt.now_ms,
             )
         ],
@@ -75,6 +73,16 @@ def _keep(order: Order, mail: Mail) -> None:
         Key=f"receipts/{order.order_id}.html",
         Body=mail.html.encode(),
         ContentType="text/html; charset=utf-8",
+    )
+
+
+def _send(order: Order, mail: Mail, attempt: Attempt) -> str:
+    """The mail; answers its id. Raises what ses.py says, and NotDone with too little time left."""
+    attempt.require(2 * aws.request_s())  # send, commit
+    if attempt.uncertain:
+        logger.warning("an earlier try may have sent this mail: it is sent once more", attempt=attempt.number)
+    return send_mail(
+        aws.client("sesv2"), mail, sender=os.environ["SENDER"], to=order.customer.email, effect_key=attempt.key
     )
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from shared.idempotency import outbox
 from shared.idempotency.clock import Clock
 from shared.idempotency.errors import (
@@ -75,13 +77,7 @@ class Engine:
         attempt = self._attempt(key, message, deadline_ms, claim)
         try:
             outcome = self._effect(step, message.event, attempt, claim)
-            held = self.store.commit(
-                claim,
-                encode_result(outcome.result, key),
-                self._outbox(outcome, message, attempt),
-                outcome.writes,
-                deadline_ms,
-            )
+            held = self._commit(outcome, message, attempt, claim)
         except StepError:
             raise
         except Exception as error:  # of a step that answered nonsense too: its effect may have happened
@@ -98,6 +94,20 @@ class Engine:
             # A refused request leaves its key free, unless an earlier try under it may have had its effect.
             forget = isinstance(error, Permanent) and not claim.uncertain
             self._release(claim, forget, attempt.deadline_ms, error)
+            raise
+
+    def _commit(self, outcome: Outcome, message: Message, attempt: Attempt, claim: Claim) -> bool:
+        """Commit; where that fails, leave the next try a note of what the effect came to."""
+        data = encode_result(outcome.result, claim.key)
+        events = self._outbox(outcome, message, attempt)
+        try:
+            return self.store.commit(claim, data, events, outcome.writes, attempt.deadline_ms)
+        except StoreError as error:
+            if claim.noted is None:
+                try:
+                    self.store.note(claim, fingerprint(message.event), data, deadline_ms=attempt.deadline_ms)
+                except (Superseded, StoreError) as trouble:
+                    error.add_note(f"not noted: {trouble!r}")
             raise
 
     def _release(self, claim: Claim, forget: bool, deadline_ms: int, error: Exception) -> None:
@@ -130,6 +140,7 @@ class Engine:
             key=key,
             number=claim.attempt if claim else 1,
             uncertain=claim.uncertain if claim else False,
+            noted=msgspec.json.decode(claim.noted) if claim and claim.noted else None,
             now_ms=self.clock.now_ms(),
             correlation_id=message.correlation_id,
             deadline_ms=deadline_ms,

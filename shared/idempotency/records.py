@@ -2,7 +2,7 @@
 
 Names follow Powertools' table, so that people and tools who know it read ours at once:
 https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/
-Of ours: `owner`, `attempt`, `uncertain`, `unsettled`, `outbox`, `correlation_id`.
+Of ours: `owner`, `attempt`, `uncertain`, `unsettled`, `effect`, `outbox`, `correlation_id`.
 """
 
 from collections.abc import Mapping
@@ -31,6 +31,7 @@ class Claim:
     owner: str
     attempt: int  # counts the claims under this key
     uncertain: bool  # an earlier try ended without commit or release: its effect may have happened
+    noted: str | None = None  # the result of an earlier try, as JSON, where its effect happened and its commit failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,19 @@ def flag(image: Image, name: str) -> bool:
 
 def claim_of(image: Image, key: str) -> Claim:
     """The claim that a record in progress grants its owner."""
-    return Claim(key, text(image, "owner") or "", number(image, "attempt") or 1, flag(image, "uncertain"))
+    noted = noted_in(image, text(image, "validation") or "")
+    return Claim(key, text(image, "owner") or "", number(image, "attempt") or 1, flag(image, "uncertain"), noted)
+
+
+def effect_of(fingerprint: str, data: str) -> str:
+    """A result as it is noted. With its request's fingerprint, since the note outlives an expired record."""
+    return f"{fingerprint} {data}"
+
+
+def noted_in(image: Image, fingerprint: str) -> str | None:
+    """The result that was noted for this request."""
+    noted_for, _, data = (text(image, "effect") or "").partition(" ")
+    return data if data and noted_for == fingerprint else None
 
 
 def judge(image: Image, *, key: str, fingerprint: str, now_ms: int) -> Duplicate:

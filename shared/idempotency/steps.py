@@ -41,6 +41,7 @@ class Attempt:
     correlation_id: str
     deadline_ms: int  # epoch milliseconds at which the worker is stopped
     clock: Clock
+    noted: Any = None  # the result of an earlier try whose effect happened and whose commit failed: do not repeat it
 
     def require(self, seconds: float) -> None:
         """Ask right before an effect whether there is still time for it. Raises NotDone."""

@@ -34,8 +34,10 @@ from shared.idempotency.records import (
     Duplicate,
     Image,
     claim_of,
+    effect_of,
     flag,
     judge,
+    noted_in,
     number,
     text,
 )
@@ -132,7 +134,8 @@ class Store:
                 return claim_of(image, key)
             return judge(image, key=key, fingerprint=fingerprint, now_ms=now_ms)
         old = answer.get("Attributes", {})
-        return Claim(key, owner, (number(old, "attempt") or 0) + 1, flag(old, "unsettled"))
+        noted = noted_in(old, fingerprint)
+        return Claim(key, owner, (number(old, "attempt") or 0) + 1, flag(old, "unsettled"), noted)
 
     def commit(self, claim: Claim, data: str, outbox: str | None, writes: Sequence[Write], deadline_ms: int) -> bool:
         """Complete the claimed record, with the step's writes and events, or do nothing.
@@ -152,6 +155,7 @@ class Store:
             "UpdateExpression": (
                 "SET #status = :completed, #data = :data, expiration = :expiration, unsettled = :false"
                 + (", outbox = :outbox" if outbox else "")
+                + " REMOVE effect"
             ),
             "ExpressionAttributeNames": {"#status": "status", "#owner": "owner", "#data": "data"},
             "ExpressionAttributeValues": {
@@ -254,6 +258,31 @@ class Store:
                         ":now_ms": {"N": str(now_ms)},
                         # Well past, so that the key is free for a worker whose clock is behind too.
                         **({":past": {"N": str(now_ms // 1000 - FORGOTTEN_S)}} if forget else {}),
+                    },
+                },
+                deadline_ms,
+            )
+        except _Refused as refused:
+            raise Superseded(claim.key) from refused
+
+    def note(self, claim: Claim, fingerprint: str, data: str, *, deadline_ms: int) -> None:
+        """Keep the result of an effect that happened and could not be committed: the next try need not repeat it.
+
+        Claim and lease stay as they are. Raises Superseded (or it is committed after all), StoreError.
+        """
+        try:
+            self._send(
+                self.client.update_item,
+                {
+                    "TableName": self.table,
+                    "Key": {"id": {"S": claim.key}},
+                    "ConditionExpression": _MINE,
+                    "UpdateExpression": "SET effect = :effect",
+                    "ExpressionAttributeNames": {"#status": "status", "#owner": "owner"},
+                    "ExpressionAttributeValues": {
+                        ":inprogress": {"S": INPROGRESS},
+                        ":owner": {"S": claim.owner},
+                        ":effect": {"S": effect_of(fingerprint, data)},
                     },
                 },
                 deadline_ms,

@@ -1,15 +1,19 @@
 """Data that stays, the relay and the sweep, the API, the payment sandbox, and what clients are told."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import App
+from aws_cdk import App, Stack
 
+from stacks.constructs.api import Api
 from stacks.sandbox import SandboxStack
 from stacks.settings import settings_from
-from stacks.times import SettingsError
-from tests.stacks.synth import FLAGS, STAGES, Synthesised
+from stacks.stateful import StatefulStack
+from stacks.times import Client, SettingsError
+from tests.stacks.synth import FLAGS, STAGES, Synthesised, new_app
 
 
 def test_prod_keeps_its_data_whatever_is_destroyed(prod: Synthesised) -> None:
@@ -134,6 +138,15 @@ def test_the_api_answers_before_its_gateway_gives_up(any_stage: Synthesised) -> 
     assert any_stage.one("AWS::Lambda::Function", "Http/ApiFunction")["Timeout"] < 30
 
 
+def test_an_api_that_would_answer_later_is_refused(tmp_path: Path) -> None:
+    settings = settings_from({"stage": "prod", **STAGES["prod"]}.get)
+    late = replace(settings, times=replace(settings.times, aws=Client(connect_s=2, read_s=11)))
+    app = new_app(tmp_path, "prod")
+    data = StatefulStack(app, "late-stateful", late)
+    with pytest.raises(SettingsError, match="timeout 31 s .* limit 29 s"):
+        Api(Stack(app, "late-pipeline"), settings=late, data=data)
+
+
 def test_the_api_is_throttled_and_its_log_names_no_caller(prod: Synthesised) -> None:
     stage = prod.one("AWS::ApiGatewayV2::Stage", "Http/Stage")
     assert stage["DefaultRouteSettings"] == {"ThrottlingBurstLimit": 200, "ThrottlingRateLimit": 100}
@@ -168,12 +181,14 @@ def test_the_payment_sandbox_asks_for_its_key_in_an_account_and_for_none_on_a_la
         assert found.one("AWS::SecretsManager::Secret", "ApiKey")["GenerateSecretString"]["PasswordLength"] == 40
 
 
-@pytest.mark.parametrize("stage", ["local", "sandbox"])
-def test_slow_is_longer_than_the_client_waits_and_shorter_than_the_sandbox_lives(synthesised: Any, stage: str) -> None:
+@pytest.mark.parametrize(("stage", "waits", "slow", "timeout"), [("local", 0.9, 1.5, 6), ("sandbox", 10, 12, 29)])
+def test_slow_is_longer_than_the_client_waits_and_on_top_of_what_the_sandbox_needs(
+    synthesised: Any, stage: str, waits: float, slow: float, timeout: int
+) -> None:
     found: Synthesised = synthesised(stage)
-    waits = float(found.environment("Payments/PaymentFunction")["PROVIDER_READ_TIMEOUT_S"])
-    slow = float(found.environment("PaymentSandboxFunction")["SLOW_S"])
-    assert waits < slow < found.one("AWS::Lambda::Function", "PaymentSandboxFunction")["Timeout"]
+    assert float(found.environment("Payments/PaymentFunction")["PROVIDER_READ_TIMEOUT_S"]) == waits
+    assert float(found.environment("PaymentSandboxFunction")["SLOW_S"]) == slow
+    assert found.one("AWS::Lambda::Function", "PaymentSandboxFunction")["Timeout"] == timeout
 
 
 def test_the_ledger_has_the_keys_that_the_payment_sandbox_uses(local: Synthesised) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
+from moto.s3.models import s3_backends
+from moto.sqs.models import sqs_backends
 
 from shared import aws
 from shared.idempotency import clock as clocks
@@ -129,11 +131,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         wire = Wire()
         for service in SERVICES:
             wire.put_on(aws.client(service))
-        queues = {name: aws.client("sqs").create_queue(QueueName=name)["QueueUrl"] for name in QUEUES}
+        queues = _create_queues_and_bucket()
         monkeypatch.setenv("QUEUE_URL", queues["orders"])
         monkeypatch.setenv("DLQ_URL", queues["dlq"])
         _create_tables(aws.client("dynamodb"))
-        aws.client("s3").create_bucket(Bucket="receipts", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
         wire.sent.clear()
         yield World(clock, wire, queues)
         for service in SERVICES:
@@ -141,6 +142,15 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         assert not wire.unspent, f"planned faults that never came up: {wire.unspent}"
     for cache in caches:
         cache.cache_clear()
+
+
+def _create_queues_and_bucket() -> dict[str, str]:
+    """In moto itself: most tests need none of them, and by requests they would take longer than the test."""
+    account, region = "123456789012", ENVIRONMENT["AWS_DEFAULT_REGION"]
+    s3_backends[account]["aws"].create_bucket(ENVIRONMENT["RECEIPTS_BUCKET"], region)
+    for name in QUEUES:
+        sqs_backends[account][region].create_queue(name)
+    return {name: f"https://sqs.{region}.amazonaws.com/{account}/{name}" for name in QUEUES}
 
 
 def _create_tables(dynamodb: Any) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.pipeline import samples
-from tests.unit.pipeline.driver import OUTAGE_S, Pipeline
+from tests.unit.pipeline.driver import OUTAGE_S, SWEEP_AGE_S, Pipeline
 from tests.unit.world import refused
 
 DENIED = "AccessDeniedException"
@@ -13,7 +13,6 @@ GONE = "ResourceNotFoundException"
 MISSING = [
     ("orders", "TransactWriteItems", DENIED),
     ("orders", "TransactWriteItems", GONE),
-    ("orders", "SendMessageBatch", DENIED),
     ("payments", "UpdateItem", DENIED),
     ("payments", "UpdateItem", GONE),
     ("payments", "GetItem", DENIED),
@@ -32,7 +31,6 @@ def test_without_a_permission_or_a_table_all_is_retried_for_two_hours_and_finish
     pipeline: Pipeline, queue: str, operation: str, code: str
 ) -> None:
     order_id = pipeline.post("key-1")
-    pipeline.put(samples.body_of(samples.requested()))
     pipeline.run_up_to(queue)
     pipeline.world.wire.always(operation, refused(code))
 
@@ -44,7 +42,21 @@ def test_without_a_permission_or_a_table_all_is_retried_for_two_hours_and_finish
     pipeline.run()
 
     pipeline.settled_once(order_id, "paid")
-    pipeline.settled_once("ord_1", "paid")
+
+
+def test_when_no_queue_could_be_sent_to_for_two_hours_the_sweep_finishes(pipeline: Pipeline) -> None:
+    order_id = pipeline.post("key-1")
+    pipeline.world.wire.always("SendMessageBatch", refused(DENIED))
+    pipeline.run(until_s=pipeline.world.clock.now_ms() / 1000 + OUTAGE_S)
+    pipeline.world.wire.always("SendMessageBatch", None)
+    pipeline.run()
+    assert pipeline.mailbox.mails == []  # the stream's mapping had given up
+
+    pipeline.world.clock.advance(SWEEP_AGE_S)
+    pipeline.sweep()
+    pipeline.run()
+
+    pipeline.settled_once(order_id, "paid")
 
 
 def test_a_redrive_after_the_records_are_gone_places_charges_and_mails_nothing_again(pipeline: Pipeline) -> None:

@@ -119,6 +119,7 @@ class MiniStack:
         deadline = time.monotonic() + START_DEADLINE_S
         while not answers(self.endpoint):
             if process.poll() is not None:
+                self.stop()
                 raise LocalStackError(f"MiniStack ended at its start (status {process.returncode}).", log=self.log)
             if time.monotonic() > deadline:
                 self.stop()

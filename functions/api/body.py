@@ -91,7 +91,7 @@ def _not_ours(raw: bytes) -> Iterator[Wrong]:
         repeated.update(name for name, count in names.items() if count > 1)
         return dict(pairs)
 
-    yield from _unknown(json.loads(raw, object_pairs_hook=fields, parse_int=float), _SHAPE, "")
+    yield from _unknown(json.loads(raw, object_pairs_hook=fields), _SHAPE, "")
     for name in repeated:
         yield Wrong(_shown(name), "given once")
 

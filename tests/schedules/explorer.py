@@ -1,19 +1,39 @@
-"""Depth-first search over all schedules of a scenario with so many faults. Stateless: each schedule starts anew.
+"""Search over all schedules of a scenario with so many faults. Stateless: each schedule starts anew.
 
-Reduction: a schedule is given up where it reaches a state that another one has reached before, since all that can
-follow was followed from there. A state is everything that decides what happens next and everything that an
-invariant looks at (Run.state); test_explorer.py shows that nothing is hidden by it.
+`every_schedule` is the plain search: depth first, each schedule to its end. `every_state` is the one that is used: it
+goes by (state, move) pairs, each taken once. Where a schedule comes to a state that is known, it goes on with a move
+that was not taken from there yet, and is given up if there is none, since all that can follow was followed. A state is
+everything that decides what happens next and everything that an invariant looks at (Run.state). test_explorer.py
+shows that the one finds what the other finds.
 """
 
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from tests.schedules.bench import Bench
 from tests.schedules.invariants import ALWAYS, FINALLY, broken
 from tests.schedules.run import Run, Stuck
 from tests.schedules.scenarios import SCENARIOS, Scenario
+
+
+class Diverged(AssertionError):
+    """A schedule can not be repeated: something is not under the explorer's control."""
+
+
+Choose: TypeAlias = Callable[[Run, list[str], list[str]], str | None]  # run, moves so far, possible moves → move
+
+
+@dataclass
+class Played:
+    """One schedule, as far as it went: to its end, or until there was nothing new to choose."""
+
+    moves: list[str]
+    ended: bool
+    broken: list[str]
+    run: Run
 
 
 @dataclass
@@ -22,8 +42,8 @@ class Report:
 
     scenario: str
     faults: int
-    schedules: int = 0  # run to their end
-    cut: int = 0  # given up in a state that was known
+    schedules: int = 0
+    ended: int = 0  # of them run to their end; the others came to where all was known
     moves: int = 0
     seconds: float = 0.0
     met: Counter[str] = field(default_factory=Counter)  # faults, by code
@@ -37,28 +57,24 @@ class Report:
         return {
             "scenario": self.scenario,
             "faults": self.faults,
-            "schedules": self.schedules + self.cut,
-            "ended": self.schedules,
+            "schedules": self.schedules,
+            "ended": self.ended,
             "moves": self.moves,
             "second_mails": self.second_mails,
             "violations": len(self.violations),
             "seconds": round(self.seconds, 1),
         }
 
-
-class Diverged(AssertionError):
-    """A schedule can not be repeated: something is not under the explorer's control."""
-
-
-@dataclass
-class Played:
-    """One schedule, as far as it went."""
-
-    moves: list[str]
-    branches: list[list[str]]  # what else could have been done, as schedules to begin with
-    cut: bool
-    broken: list[str]
-    run: Run
+    def enter(self, scenario: Scenario, played: Played) -> None:
+        """Count one schedule in."""
+        self.schedules += 1
+        self.moves += len(played.moves)
+        self.met.update(fault[-1] for fault in played.run.faults)
+        if played.ended:
+            self.ended += 1
+            self.ends.add(played.run.state())
+            self.second_mails += len(played.run.model.rest.mails) > 1
+            self.violations += [(spell(scenario, played.moves), what) for what in played.broken]
 
 
 def play(
@@ -66,70 +82,81 @@ def play(
     scenario: Scenario,
     begin: Sequence[str],
     faults: int,
-    seen: set[bytes] | None = None,
+    choose: Choose,
     trace: list[str] | None = None,
 ) -> Played:
-    """Follow a schedule, then go on in the plainest way. `seen`: states known before; None for no reduction."""
+    """Follow a schedule, then go on as `choose` says; None gives the schedule up."""
     run = scenario.start(bench, faults, trace)
     moves: list[str] = []
-    branches: list[list[str]] = []
     try:
         while True:
             if not run.active:
                 wrong = broken(scenario, run, ALWAYS)
                 if wrong or not run.settle():
-                    return Played(moves, branches, False, wrong or broken(scenario, run, FINALLY), run)
+                    return Played(moves, True, wrong or broken(scenario, run, FINALLY), run)
             possible = run.moves()
-            at = len(moves)
-            if at < len(begin):
-                if begin[at] not in possible:
-                    raise Diverged(f"{scenario.name}: {begin[at]} is not possible after {''.join(moves)}: {possible}")
-                chosen = begin[at]
-            else:
-                if seen is not None:
-                    state = run.state()
-                    if state in seen:
-                        return Played(moves, branches, True, [], run)
-                    seen.add(state)
-                branches += [[*moves, other] for other in possible[1:]]
-                chosen = possible[0]
+            chosen = begin[len(moves)] if len(moves) < len(begin) else choose(run, moves, possible)
+            if chosen is None:
+                return Played(moves, False, [], run)
+            if chosen not in possible:
+                raise Diverged(f"{spell(scenario, moves)}: {chosen} is not possible, only {possible}")
             moves.append(chosen)
             run.move(chosen)
     except Stuck as stuck:
-        return Played(moves, branches, False, [f"every_order_ends: {stuck}"], run)
+        return Played(moves, True, [f"every_order_ends: {stuck}"], run)
     finally:
         run.close()
 
 
-def explore(
-    bench: Bench, scenario: Scenario, faults: int, *, reduce: bool = True, stop_at: int = 10, limit: int | None = None
-) -> Report:
-    """All schedules of a scenario with up to `faults` faults; stops after so many violations, or schedules."""
+def plainest(_: Run, __: list[str], possible: list[str]) -> str:
+    """Whoever runs goes on, and nothing goes wrong."""
+    return possible[0]
+
+
+def every_schedule(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Played]:
+    """The plain search."""
+    waiting: list[list[str]] = [[]]
+
+    def choose(_: Run, moves: list[str], possible: list[str]) -> str:
+        waiting.extend([*moves, other] for other in reversed(possible[1:]))
+        return possible[0]
+
+    while waiting:
+        yield play(bench, scenario, waiting.pop(), faults, choose)
+
+
+def every_state(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Played]:
+    """The search by states."""
+    left: dict[bytes, list[str]] = {}  # state → moves not taken yet, the plainest last
+    waiting: deque[tuple[bytes, list[str]]] = deque()  # states with such moves, and how each was reached first
+
+    def choose(run: Run, moves: list[str], possible: list[str]) -> str | None:
+        state = run.state()
+        if state not in left:
+            left[state] = possible[::-1]
+            if len(possible) > 1:
+                waiting.append((state, list(moves)))
+        return left[state].pop() if left[state] else None
+
+    yield play(bench, scenario, [], faults, choose)
+    while waiting:
+        state, moves = waiting[0]  # the shortest way in first: it flows on through states that still have moves left
+        if left[state]:
+            yield play(bench, scenario, [*moves, left[state].pop()], faults, choose)
+        else:
+            waiting.popleft()
+
+
+def explore(bench: Bench, scenario: Scenario, faults: int, *, stop_at: int = 10) -> Report:
+    """All that can happen in a scenario with up to `faults` faults; stops after so many violations."""
     report = Report(scenario.name, faults)
     begun = time.process_time()
-    seen: set[bytes] | None = set() if reduce else None
-    waiting: list[list[str]] = [[]]
-    while waiting and len(report.violations) < stop_at:
-        if limit is not None and report.schedules + report.cut >= limit:
+    for played in every_state(bench, scenario, faults):
+        report.enter(scenario, played)
+        if len(report.violations) >= stop_at:
             break
-        played = play(bench, scenario, waiting.pop(), faults, seen)
-        count(report, scenario, played)
-        waiting += reversed(played.branches)
     report.seconds = time.process_time() - begun
     return report
-
-
-def count(report: Report, scenario: Scenario, played: Played) -> None:
-    """Enter one schedule into a report."""
-    report.moves += len(played.moves)
-    report.met.update(fault[-1] for fault in played.run.faults)
-    if played.cut:
-        report.cut += 1
-        return
-    report.schedules += 1
-    report.ends.add(played.run.state())
-    report.second_mails += len(played.run.model.rest.mails) > 1
-    report.violations += [(spell(scenario, played.moves), what) for what in played.broken]
 
 
 def spell(scenario: Scenario, moves: Sequence[str]) -> str:
@@ -153,5 +180,6 @@ def replay(bench: Bench, schedule: str) -> tuple[list[str], list[str]]:
     """Repeat a schedule: its trace, call by call, and what it breaks."""
     scenario, moves = parse(schedule)
     trace: list[str] = []
-    played = play(bench, scenario, moves, faults=sum(len(move) > 1 for move in moves), trace=trace)
+    faults = sum(not move.isalnum() for move in moves)
+    played = play(bench, scenario, moves, faults, plainest, trace)
     return trace, played.broken

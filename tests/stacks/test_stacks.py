@@ -143,7 +143,7 @@ def test_an_api_that_would_answer_later_is_refused(tmp_path: Path) -> None:
     late = replace(settings, times=replace(settings.times, aws=Client(connect_s=2, read_s=11)))
     app = new_app(tmp_path, "prod")
     data = StatefulStack(app, "late-stateful", late)
-    with pytest.raises(SettingsError, match="timeout 31 s .* limit 29 s"):
+    with pytest.raises(SettingsError, match=r"timeout 31 s .* limit 29 s"):
         Api(Stack(app, "late-pipeline"), settings=late, data=data)
 
 

@@ -98,6 +98,10 @@ def test_an_answer_does_not_grow_with_what_is_wrong(api: Api) -> None:
     assert len(answer.errors) == 20
 
 
+def test_a_name_that_is_unknown_is_not_repeated_at_full_length(api: Api) -> None:
+    assert api.post(ORDER | {"x" * 30_000: 1}).errors == {"x" * 64: "unknown field"}
+
+
 def test_a_field_that_is_given_twice_is_refused(api: Api) -> None:
     twice = json.dumps(ORDER).replace('"quantity": 2', '"quantity": 2, "quantity": 200')
 
@@ -117,6 +121,7 @@ def test_a_field_that_is_given_twice_is_refused(api: Api) -> None:
         "\ufeff" + json.dumps(ORDER),
         json.dumps(ORDER) + "x",
         json.dumps(ORDER).replace("A. Buyer", "\\ud800"),
+        "1" * 5000,
         json.dumps(ORDER).replace('"A. Buyer"', "[" * 30_000 + "]" * 30_000),
         json.dumps(ORDER).replace('"currency"', '"deep": ' + "[" * 30_000 + "]" * 30_000 + ', "currency"'),
         json.dumps(ORDER).encode("utf-16"),
@@ -131,6 +136,7 @@ def test_a_field_that_is_given_twice_is_refused(api: Api) -> None:
         "BOM",
         "tail",
         "surrogate",
+        "digits",
         "deep",
         "deep-unknown",
         "utf-16",
@@ -145,11 +151,17 @@ def test_a_body_that_is_not_json_in_utf_8_is_refused(api: Api, body: str | bytes
     assert not api.stored
 
 
-@pytest.mark.parametrize("body", ["[]", "null", "1", '"text"', "1" * 5000])
+@pytest.mark.parametrize("body", ["[]", "null", "1", '"text"'])
 def test_a_body_that_is_not_an_object_is_refused(api: Api, body: str) -> None:
     answer = api.post(body)
 
     assert (answer.status, answer.problem) == (400, "invalid-order")
+    assert "Expected `object`" in answer.errors["body"]
+
+
+@pytest.mark.parametrize("body", [json.dumps(ORDER).encode("utf-16"), b"\xff", "\ud800"])
+def test_a_body_in_another_encoding_is_told_so(api: Api, body: str | bytes) -> None:
+    assert api.post(body).json["detail"].startswith("The body is not UTF-8.")
 
 
 def test_a_body_in_base64_is_read_as_well(api: Api) -> None:

@@ -224,3 +224,21 @@ def test_a_result_names_nobody(world: World) -> None:
     record = world.record(KEY)
     assert record is not None
     assert set(json.loads(record["data"]["S"])) == {"order_id", "mail", "mail_id"}
+
+
+def test_a_commit_that_is_not_allowed_is_no_reason_to_mail_again(world: World, mailbox: Mailbox) -> None:
+    event = samples.pay(world, samples.requested())
+    world.wire.always("TransactWriteItems", refused("AccessDeniedException"))
+    for receive_count in (1, 2, 3):
+        assert not deliver(world, event, receive_count=receive_count)
+        world.clock.advance(33)
+    world.wire.always("TransactWriteItems", None)
+
+    assert deliver(world, event, receive_count=4)
+
+    assert len(mailbox.mails) == 1
+    row = world.row("ord_1")
+    record = world.record(KEY)
+    assert row is not None
+    assert record is not None
+    assert json.loads(record["data"]["S"])["mail_id"] == row["mail_id"]["S"]

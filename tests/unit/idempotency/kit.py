@@ -220,6 +220,11 @@ def _release(world: World) -> Ready:
     return lambda seconds: release(world, claimed, seconds=seconds)
 
 
+def _note(world: World) -> Ready:
+    claimed = acquire(world)
+    return lambda seconds: world.store.note(claimed, FINGERPRINT, '"mine"', deadline_ms=deadline(world, seconds))
+
+
 def _once(world: World) -> Ready:
     return lambda seconds: once(world, "me", [write()], seconds=seconds)
 
@@ -229,6 +234,7 @@ CALLS = [
     Call("commit alone", "UpdateItem", _commit()),
     Call("commit with writes", "TransactWriteItems", _commit(write())),
     Call("release", "UpdateItem", _release),
+    Call("note", "UpdateItem", _note),
     Call("once", "TransactWriteItems", _once),
 ]
 TRANSACTIONS = [call for call in CALLS if call.operation == "TransactWriteItems"]

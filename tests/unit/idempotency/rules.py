@@ -24,11 +24,10 @@ TOKEN_LIMIT = 36  # characters of a client request token
 
 def broken(operation: str, raw: bytes) -> Iterator[str]:
     """The rules that a request breaks, each in words."""
-    body: Body = json.loads(raw)
     if operation == "TransactWriteItems":
-        yield from _broken_transaction(body)
+        yield from _broken_transaction(json.loads(raw))
     elif operation in ("UpdateItem", "PutItem", "DeleteItem", "GetItem", "Query"):
-        yield from _broken_request(operation, body)
+        yield from _broken_request(operation, json.loads(raw))
 
 
 def _broken_transaction(body: Body) -> Iterator[str]:

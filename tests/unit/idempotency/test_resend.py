@@ -3,13 +3,21 @@
 import json
 
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.exceptions import ReadTimeoutError
 
 from shared.idempotency import Conflict, NotWritten, OutcomeUnknown, StoreError
 from shared.idempotency.errors import TokenMismatch
 from shared.idempotency.store import RESEND_BASE_S, RESEND_CAP_S
 from tests.unit.conftest import World
 from tests.unit.idempotency.kit import CALLS, KEY, TRANSACTIONS, Call, record, row
-from tests.unit.world import Fault, answer_lost, cancelled, meanwhile, never_sent, refused, through
+from tests.unit.world import Apply, Fault, answer_lost, cancelled, meanwhile, never_sent, refused, through
+
+
+def unanswered(request: AWSPreparedRequest, _: Apply) -> AWSResponse:
+    """No answer, and this time it was not applied."""
+    raise ReadTimeoutError(endpoint_url=request.url)
+
 
 throttled = refused("ProvisionedThroughputExceededException")
 conflict = refused("TransactionConflictException")
@@ -124,10 +132,10 @@ ENDS: dict[str, tuple[list[Fault], Fault, type[StoreError]]] = {
     "conflicts to the end": ([], conflict, Conflict),
     "throttled, then conflicts": ([throttled], conflict, Conflict),
     "conflict, then throttled": ([conflict], throttled, NotWritten),
-    "no answer to the end": ([], answer_lost, OutcomeUnknown),
+    "no answer to the end": ([], unanswered, OutcomeUnknown),
     "server errors": ([], broken, OutcomeUnknown),
     "in progress to the end": ([], in_progress, OutcomeUnknown),
-    "an answer lost, then throttled": ([broken], throttled, OutcomeUnknown),
+    "an answer lost, then throttled": ([unanswered], throttled, OutcomeUnknown),
     "an answer lost, then conflicts": ([broken], conflict, OutcomeUnknown),
     "an answer lost, then no connection": ([throttled, broken, throttled], never_sent, OutcomeUnknown),
     "an answer lost, then denied": ([broken], denied, OutcomeUnknown),

@@ -1,0 +1,52 @@
+"""The clients: their timeouts are said, and they never send a request twice by themselves."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shared import aws
+from tests.unit.conftest import SERVICES, World
+from tests.unit.world import Fault, answer_lost, never_sent, refused
+
+MAIL: dict[str, Any] = {
+    "FromEmailAddress": "shop@example.com",
+    "Content": {"Simple": {"Subject": {"Data": "s"}, "Body": {"Text": {"Data": "t"}}}},
+}
+REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "dynamodb": ("get_item", "GetItem", {"TableName": "orders", "Key": {"order_id": {"S": "1"}}}),
+    "sqs": ("send_message", "SendMessage", {"QueueUrl": "DLQ", "MessageBody": "x"}),
+    "s3": ("put_object", "PutObject", {"Bucket": "receipts", "Key": "k"}),
+    "sesv2": (
+        "send_email",
+        "SendEmail",
+        {"FromEmailAddress": "a@example.com", "Destination": {}, "Content": {"Simple": MAIL}},
+    ),
+    "secretsmanager": ("get_secret_value", "GetSecretValue", {"SecretId": "s"}),
+}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize(
+    "fault",
+    [never_sent, answer_lost, refused("ThrottlingException"), refused("InternalServerError", 503)],
+    ids=["no connection", "no answer", "throttled", "unavailable"],
+)
+def test_a_client_sends_once_and_leaves_the_rest_to_us(world: World, service: str, fault: Fault) -> None:
+    method, operation, request = REQUESTS[service]
+    if "QueueUrl" in request:
+        request = {**request, "QueueUrl": world.queues["dlq"]}
+    world.wire.plan(operation, fault)
+
+    with pytest.raises((ClientError, BotoCoreError)):
+        getattr(aws.client(service), method)(**request)
+
+    assert world.wire.count(operation) == 1
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_client_waits_no_longer_than_is_said(world: World, service: str) -> None:
+    config = aws.client(service).meta.config
+
+    assert (config.connect_timeout, config.read_timeout) == (1.0, 2.0)
+    assert aws.request_s() == world.store.request_s == 3.0

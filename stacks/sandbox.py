@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, Fn, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -67,9 +67,9 @@ class SandboxStack(Stack):
             ],
         )
         self.secret_arn = key.secret_arn
-        self.url = function_url(
-            function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.NONE), settings.endpoint
-        )
-        CfnOutput(self, "PaymentSandboxUrl", value=self.url)
+        url = function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.NONE)
+        output = CfnOutput(self, "PaymentSandboxUrl", value=function_url(url, settings.endpoint))
+        # Other stacks get the finished output: CloudFormation may not take another stack's URL apart.
+        self.url = Fn.get_stack_output(self.stack_name, output.logical_id)
         CfnOutput(self, "PaymentSandboxSecretArn", value=self.secret_arn)
         CfnOutput(self, "LedgerTableName", value=ledger.table_name)

@@ -31,7 +31,7 @@ class StatefulStack(Stack):
         self.orders.add_global_secondary_index(
             index_name=OPEN_ORDERS,
             partition_key=dynamodb.Attribute(name="open_shard", type=dynamodb.AttributeType.STRING),
-            sort_key=dynamodb.Attribute(name="sweep_at", type=dynamodb.AttributeType.NUMBER),  # epoch seconds
+            sort_key=dynamodb.Attribute(name="open_since", type=dynamodb.AttributeType.NUMBER),  # epoch seconds
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
         )
         self.receipts = _bucket(self, settings)

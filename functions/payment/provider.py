@@ -7,12 +7,12 @@ declined card, a state that forbids the call. Anything else is raised as one of 
 import functools
 import logging
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import stripe
 
+from functions.payment.intent import Intent, read, read_from
 from functions.payment.troubles import Replayed, harmless, trouble
 from shared import aws
 from shared.idempotency import Attempt
@@ -21,26 +21,6 @@ from shared.telemetry import logger
 
 stripe.enable_telemetry = False
 logging.getLogger("stripe").setLevel(logging.WARNING)  # below, it logs what was sent and received
-
-# Where the provider names no reason.
-_REASONS = {
-    "requires_payment_method": "card_declined",
-    "requires_action": "authentication_required",
-    "canceled": "canceled",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A payment intent; `amount` in minor units. https://docs.stripe.com/api/payment_intents/object"""
-
-    id: str
-    status: str
-    amount: int
-    currency: str  # upper case, as our events have it
-    order_id: str | None
-    charge_id: str | None  # of the last charge, paid or not
-    reason: str  # why it is not paid, where that is so
 
 
 class Provider:
@@ -130,10 +110,14 @@ class Provider:
         except stripe.StripeError as error:
             if isinstance(error, stripe.AuthenticationError) and self._client is api:
                 self._client = None  # the key was rotated: the next call fetches it anew
-            if error.error and error.error.payment_intent:
-                return _read(what, error.error.payment_intent, code=error.error.code, request_id=error.request_id)
-            raise trouble(what, error, charges=charges) from error
-        return _read(what, answer, request_id=answer.last_response.request_id if answer.last_response else None)
+            intent, request_id = read_from(error), error.request_id
+            if intent is None:
+                raise trouble(what, error, charges=charges) from error
+        else:
+            intent = read(answer)
+            request_id = answer.last_response.request_id if answer.last_response else None
+        logger.info("provider", call=what, intent=intent.id, status=intent.status, request_id=request_id)
+        return intent
 
     def _connected(self) -> stripe.StripeClient:
         """The SDK's client; the API key is fetched once. Raises NotDone where it can not be had."""
@@ -164,19 +148,3 @@ def provider() -> Provider:
 def _key(intent: Intent, what: str, attempt: Attempt) -> str:
     """Another key each try: under the same one a stored 5xx is replayed for a day. The intent's state is the guard."""
     return f"{intent.id}/{what}/{attempt.number}"
-
-
-def _read(what: str, found: stripe.PaymentIntent, *, request_id: str | None, code: str | None = None) -> Intent:
-    fields: Mapping[str, Any] = found.to_dict()
-    failure = fields.get("last_payment_error") or {}
-    intent = Intent(
-        id=fields["id"],
-        status=fields["status"],
-        amount=fields["amount"],
-        currency=fields["currency"].upper(),
-        order_id=(fields.get("metadata") or {}).get("order_id"),
-        charge_id=fields.get("latest_charge"),
-        reason=failure.get("decline_code") or failure.get("code") or _REASONS.get(fields["status"], ""),
-    )
-    logger.info("provider", call=what, intent=intent.id, status=intent.status, code=code, request_id=request_id)
-    return intent

@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-import botocore.handlers
 import botocore.signers
 import botocore.useragent
 import msgspec
 import pytest
 import requests
 from aws_lambda_powertools.event_handler.api_gateway import BaseRouter
+from botocore.client import BaseClient
 
 from functions.api import handler as api
 from functions.payment import handler as payment
@@ -35,6 +35,7 @@ from tests.schedules import provider
 from tests.schedules.model import QUEUE_URL, Call, read
 from tests.schedules.run import Run
 from tests.schedules.strands import Pool, Process, current, maybe_current
+from tests.schedules.wire import Wire
 from tests.unit.world import FakeClock
 
 ROUTES = {
@@ -72,7 +73,6 @@ ENVIRONMENT = {
     "SLOW_S": "1.5",
     "ROUTES": msgspec.json.encode(ROUTES).decode(),
 }
-SERVICES = ("dynamodb", "sqs", "s3", "sesv2", "secretsmanager")
 
 
 def _of_queue(name: str, needs_s: float) -> dict[str, str]:
@@ -89,6 +89,9 @@ OF_FUNCTION = {
     "api": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0.6"},
 }
 
+_make_consumer = runtime.consumer.__wrapped__
+_run_engine = engine.Engine.run
+
 
 class Bench:
     """The place where runs happen, one after the other."""
@@ -99,7 +102,6 @@ class Bench:
         self._function = ""
         self._globals: dict[str, tuple[Any, Any, Any]] = {}
         self._consumers: dict[str, Any] = {}
-        self._make_consumer = runtime.consumer.__wrapped__
 
     def enter(self, process: Process, function: str) -> None:
         """A thread of this process goes on: its environment, and what Powertools keeps of a request in globals."""
@@ -124,7 +126,7 @@ class Bench:
     def consumer(self) -> Any:
         """`runtime.consumer`, one for each function instead of one for the process."""
         if self._function not in self._consumers:
-            self._consumers[self._function] = self._make_consumer()
+            self._consumers[self._function] = _make_consumer()
         return self._consumers[self._function]
 
     def provider(self) -> Provider:
@@ -144,9 +146,8 @@ class Bench:
         strand = maybe_current()
         return strand.new_id() if strand else "0"
 
-    def before_send(self, event_name: str, request: Any, **_: Any) -> Any:
+    def send(self, call: Call) -> Any:
         """Every request of a boto3 client."""
-        call = read(event_name, request)
         if current().inside:
             return self.now_running.model.answer(call)
         return self.now_running.send(call)
@@ -174,8 +175,8 @@ class _Even(random.Random):
 
 
 @contextmanager
-def bench() -> Iterator[Bench]:
-    """Everything in place; as it was afterwards."""
+def bench(*, keep: bool = True) -> Iterator[Bench]:
+    """Everything in place; as it was afterwards. `keep`: botocore's work is kept (wire.py)."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**ENVIRONMENT, **OF_FUNCTION["order"], "POWERTOOLS_SERVICE_NAME": "order"}.items():
             patch.setenv(name, value)
@@ -189,8 +190,6 @@ def bench() -> Iterator[Bench]:
         patch.setattr(runtime, "random", SimpleNamespace(SystemRandom=lambda: _Even(0), Random=random.Random))
         patch.setattr(runtime, "consumer", it.consumer)
         patch.setattr(engine, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=it.new_id())))
-        # The tokens that botocore makes up where its caller gives none: the sandbox's transactions.
-        patch.setattr(botocore.handlers, "uuid", SimpleNamespace(uuid4=it.new_id))
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(relay, "_rng", _Even(0))
         patch.setattr(payment, "provider", it.provider)
@@ -203,8 +202,8 @@ def bench() -> Iterator[Bench]:
         provider.put_in_place(patch, it.clock)
         level = telemetry.logger.level if hasattr(telemetry.logger, "level") else logging.INFO
         telemetry.logger.setLevel(logging.CRITICAL)
-        for service in SERVICES:
-            aws.client(service).meta.events.register_first("before-send", it.before_send)
+        wire = Wire(it.send, it.new_id, keep=keep)
+        patch.setattr(BaseClient, "_make_api_call", lambda client, *call: wire.make_api_call(client, *call))
         try:
             yield it
         finally:
@@ -215,10 +214,9 @@ def bench() -> Iterator[Bench]:
 
 def _observe(patch: pytest.MonkeyPatch, it: Bench) -> None:
     """Look on, change nothing."""
-    run = engine.Engine.run
 
     def seen(self: engine.Engine, step: Any, message: engine.Message, deadline_ms: int) -> engine.Ran:
-        ran = run(self, step, message, deadline_ms)
+        ran = _run_engine(self, step, message, deadline_ms)
         it.now_running.facts.returned(step.record_key(message.event), msgspec.to_builtins(ran.result))
         return ran
 

@@ -34,6 +34,7 @@ class Change:
     key: Key
     old: Item | None
     new: Item | None
+    spelled: str = ""  # the new one, for comparing states
 
 
 @dataclass(frozen=True)
@@ -200,9 +201,10 @@ class Tables:
                 new = None
             case _:
                 new = old  # ConditionCheck
-        if new is not None and _size(new) > ITEM_LIMIT_BYTES:
+        spelled = "" if new is None else spell(new)
+        if len(spelled) > ITEM_LIMIT_BYTES and len(spelled.encode()) > ITEM_LIMIT_BYTES:
             raise Invalid("Item size has exceeded the maximum allowed size")
-        return Change(table, key, old, new)
+        return Change(table, key, old, new, spelled)
 
     def _apply(self, changes: list[Change]) -> None:
         for change in changes:
@@ -211,7 +213,7 @@ class Tables:
                 self.spelled.pop((change.table, change.key), None)
             else:
                 self.items[change.table][change.key] = change.new
-                self.spelled[change.table, change.key] = json.dumps(change.new, sort_keys=True)
+                self.spelled[change.table, change.key] = change.spelled
         real = [change for change in changes if change.old is not change.new]
         if real:
             self.applied(real)
@@ -311,6 +313,6 @@ def _canonical_value(value: dict[str, Any]) -> dict[str, Any]:
             raise Unmodelled(f"attribute type {kind}")
 
 
-def _size(item: Item) -> int:
-    """About what DynamoDB counts: names and values in UTF-8."""
-    return len(json.dumps(item, ensure_ascii=False).encode())
+def spell(item: Item) -> str:
+    """An item as text; its length in bytes is about what DynamoDB counts, names and values in UTF-8."""
+    return json.dumps(item, sort_keys=True, ensure_ascii=False)

@@ -330,7 +330,7 @@ class Run:
 
 def _said(answer: Any) -> str:
     if isinstance(answer, requests.Response):
-        return f"{answer.status_code} {answer.text}"
+        return f"{answer.status_code} {answer.content.decode()}"
     raw: Any = answer.raw
     return f"{answer.status_code} {raw.content.decode()}"
 

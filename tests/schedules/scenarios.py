@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.schedules.bench import Bench
+from tests.schedules.dynamodb import spell
 from tests.schedules.run import Run
 from tests.schedules.services import Message
 from tests.schedules.sources import ClientSource, QueueSource, StreamSource
@@ -128,7 +129,7 @@ def plant(run: Run, found: Seed) -> None:
     for table, items in found.items.items():
         tables.items[table].update(items)
         for key, item in items.items():
-            tables.spelled[table, key] = json.dumps(item, sort_keys=True)
+            tables.spelled[table, key] = spell(item)
 
 
 # The scenarios
@@ -189,6 +190,13 @@ def _chain(method: str) -> Callable[[Bench, Run], None]:
     return prepare
 
 
+def _pipeline(_: Bench, run: Run) -> None:
+    queue(run, "orders", (order_requested(),) * 2)
+    stream(run)
+    queue(run, "payments")
+    queue(run, "emails")
+
+
 PAID, DECLINED, PLACED, REQUESTED = (frozenset({state}) for state in ("paid", "declined", "placed", "requested"))
 
 SCENARIOS = {
@@ -208,5 +216,6 @@ SCENARIOS = {
         Scenario("api", _api, REQUESTED),
         Scenario("api-reused", _api_reused, REQUESTED),
         Scenario("chain", _chain("pm_card_visa"), PAID, relayed=True),
+        Scenario("pipeline", _pipeline, PAID, mailed=True, relayed=True),
     )
 }

@@ -55,7 +55,7 @@ def test_orders_never_expire_and_open_ones_are_found_by_age(any_stage: Synthesis
             "IndexName": "open-orders",
             "KeySchema": [
                 {"AttributeName": "open_shard", "KeyType": "HASH"},
-                {"AttributeName": "sweep_at", "KeyType": "RANGE"},
+                {"AttributeName": "open_since", "KeyType": "RANGE"},
             ],
             "Projection": {"ProjectionType": "KEYS_ONLY"},
         }
@@ -63,7 +63,7 @@ def test_orders_never_expire_and_open_ones_are_found_by_age(any_stage: Synthesis
     assert {a["AttributeName"]: a["AttributeType"] for a in table["AttributeDefinitions"]} == {
         "order_id": "S",
         "open_shard": "S",
-        "sweep_at": "N",
+        "open_since": "N",
     }
 
 

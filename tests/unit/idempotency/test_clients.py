@@ -11,17 +11,14 @@ from tests.unit.world import Fault, answer_lost, never_sent, refused
 
 MAIL: dict[str, Any] = {
     "FromEmailAddress": "shop@example.com",
+    "Destination": {},
     "Content": {"Simple": {"Subject": {"Data": "s"}, "Body": {"Text": {"Data": "t"}}}},
 }
 REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "dynamodb": ("get_item", "GetItem", {"TableName": "orders", "Key": {"order_id": {"S": "1"}}}),
     "sqs": ("send_message", "SendMessage", {"QueueUrl": "DLQ", "MessageBody": "x"}),
     "s3": ("put_object", "PutObject", {"Bucket": "receipts", "Key": "k"}),
-    "sesv2": (
-        "send_email",
-        "SendEmail",
-        {"FromEmailAddress": "a@example.com", "Destination": {}, "Content": {"Simple": MAIL}},
-    ),
+    "sesv2": ("send_email", "SendEmail", MAIL),
     "secretsmanager": ("get_secret_value", "GetSecretValue", {"SecretId": "s"}),
 }
 

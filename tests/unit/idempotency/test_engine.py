@@ -147,6 +147,8 @@ def test_what_is_known_not_to_be_done_is_released_and_its_next_try_is_certain(wo
         run(world, script)
     assert record(world, SEND)["in_progress_expiration"] == world.clock.now_ms()
 
+    with pytest.raises(KeyReused):  # it is still that of its request
+        run(world, Script(DONE), weight=2)
     assert run(world, script) == Ran("done", replayed=False, attempt=2, uncertain=False)
 
 

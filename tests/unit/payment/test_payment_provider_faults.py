@@ -8,7 +8,7 @@ import pytest
 from functions.payment.handler import charge
 from shared.idempotency import Permanent, StepError
 from shared.orders.repository import orders
-from tests.unit.payment.line import Fault, answers_with, cut_after, cut_before, fails_after, refuses
+from tests.unit.payment.line import Answer, Apply, Fault, answers_with, cut_after, cut_before, fails_after, refuses
 from tests.unit.payment.shop import Shop
 
 REFUSED: dict[str, Fault] = {  # it says itself that it did nothing
@@ -194,6 +194,33 @@ def test_a_card_error_without_an_intent_in_it_is_asked_about(shop: Shop) -> None
     shop.settled_once("declined")
 
 
+@pytest.mark.parametrize("status", ["requires_confirmation", "requires_payment_method"])
+def test_a_card_error_is_a_decline_in_whatever_state_it_leaves_the_intent(shop: Shop, status: str) -> None:
+    delivery = shop.delivery()
+    error = {"code": "authentication_required", "decline_code": "authentication_required"}
+    shop.line.plan("confirm", _with_the_intent(shop, 402, "card_error", status, **error))
+
+    assert shop.deliver(delivery) == []
+
+    assert shop.line.calls == ["create", "confirm", "cancel"]
+    assert shop.intents() == ["canceled"]
+    assert shop.result()["reason"] == "authentication_required"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "verdict"),
+    [(400, "amount_too_small", "amount_too_small"), (429, "lock_timeout", "NotDone"), (500, None, "Unknown")],
+)
+def test_an_intent_in_an_error_is_no_answer_where_it_only_waits_to_be_confirmed(
+    shop: Shop, status: int, code: str | None, verdict: str
+) -> None:
+    fault = _with_the_intent(shop, status, "invalid_request_error", "requires_confirmation", code=code)
+
+    assert _verdicts(shop, "confirm", {"fault": fault}) == {"fault": verdict}
+
+    assert shop.intents() == ["requires_confirmation"]
+
+
 def test_an_intent_that_the_provider_does_not_know_is_no_reason_to_make_another(shop: Shop) -> None:
     """Such as with the key of another account: people mend that."""
     delivery = shop.delivery()
@@ -206,9 +233,19 @@ def test_an_intent_that_the_provider_does_not_know_is_no_reason_to_make_another(
     assert shop.parked() == []
 
 
-def _declines_in_few_words(apply: Any) -> Any:
+def _declines_in_few_words(apply: Apply) -> Answer:
     apply()
     return refuses(402, "card_error", code="card_declined")(apply)
+
+
+def _with_the_intent(shop: Shop, status: int, kind: str, intent_status: str, **error: Any) -> Fault:
+    """Refused, with the intent in the error."""
+
+    def fault(apply: Apply) -> Answer:
+        (made,) = shop.provider.v1.payment_intents.list().data
+        return refuses(status, kind, payment_intent=made.to_dict() | {"status": intent_status}, **error)(apply)
+
+    return fault
 
 
 def _kept(status: int) -> Fault:

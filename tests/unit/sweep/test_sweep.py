@@ -262,6 +262,28 @@ def test_two_runs_at_once_send_twice_and_note_once(world: World) -> None:
     assert row_of(world, "ord_0")["sweeps"] == {"N": "1"}
 
 
+def test_an_order_that_moves_between_send_and_note_keeps_its_own_mark(world: World) -> None:
+    open_orders(world, 1)
+    world.wire.plan("UpdateItem", meanwhile(lambda: samples.settle(world, samples.requested("ord_0"), "paid")))
+
+    sweep(world)
+
+    row = row_of(world, "ord_0")
+    assert (row["state"], row["sweeps"]) == ({"S": "paid"}, {"N": "0"})
+    assert row["open_since"] == {"N": str(world.clock.now_ms() // 1000)}
+
+
+def test_an_order_that_ends_between_send_and_note_gets_no_mark(world: World) -> None:
+    samples.pay(world, samples.requested())
+    world.clock.advance(AGE_S)
+    mailed = writes.mark_mailed("orders", "ord_1", state="paid", mail="receipt", mail_id="1", now_ms=1)
+    world.wire.plan("UpdateItem", meanwhile(lambda: samples.perform(world, mailed)))
+
+    sweep(world)
+
+    assert not {"open_shard", "open_since", "sweeps"} & set(row_of(world, "ord_1"))
+
+
 def test_every_order_is_logged_by_its_correlation_id_and_nobody_by_name(world: World, log: Log) -> None:
     samples.accept(world, samples.requested("api_1"))
     world.clock.advance(AGE_S)

@@ -1,0 +1,72 @@
+"""The explorer itself: it repeats, and what it leaves out hides nothing."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.schedules.bench import Bench, bench
+from tests.schedules.explorer import Report, every_schedule, every_state, explore, parse, plainest, play, replay, spell
+from tests.schedules.scenarios import SCENARIOS, Scenario
+
+
+def everything(place: Bench, scenario: Scenario, faults: int) -> Report:
+    """The plain search."""
+    report = Report(scenario.name, faults)
+    for played in every_schedule(place, scenario, faults):
+        report.enter(scenario, played)
+    return report
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"), [("order", 1), ("api", 1), ("relay", 1), ("email", 0), ("payment", 0), ("payment-declined", 0)]
+)
+def test_the_search_by_states_ends_in_the_same_states_as_the_plain_one(place: Bench, name: str, faults: int) -> None:
+    plain, reduced = everything(place, SCENARIOS[name], faults), explore(place, SCENARIOS[name], faults)
+
+    assert reduced.ends == plain.ends
+    assert set(reduced.met) == set(plain.met)
+    assert reduced.schedules <= plain.schedules
+
+
+def test_a_schedule_repeats_call_by_call(place: Bench) -> None:
+    scenario = SCENARIOS["payment"]
+    for played in every_state(place, scenario, 1):
+        if played.ended and played.run.faults and len(played.moves) > 20:
+            break
+    schedule = spell(scenario, played.moves)
+
+    first, second = replay(place, schedule), replay(place, schedule)
+
+    assert first == second
+    assert len(first[0]) >= len(played.moves)
+
+
+def test_a_schedule_is_read_as_it_was_spelled() -> None:
+    moves = ["o", "A", "A1?", "p", "t", "B~", "B2", "A/"]
+
+    assert parse(spell(SCENARIOS["order"], moves)) == (SCENARIOS["order"], moves)
+
+
+@pytest.mark.parametrize("name", ["order", "email", "payment"])
+def test_what_is_kept_of_botocore_changes_no_schedule(place: Bench, name: str) -> None:
+    """Traces with its work kept, and with every request spelled and every answer read anew."""
+    schedules = []
+    for played in every_state(place, SCENARIOS[name], 1):
+        schedules.append(spell(SCENARIOS[name], played.moves))
+        if len(schedules) == 40:
+            break
+    kept = [replay(place, schedule) for schedule in schedules]
+
+    with bench(keep=False) as anew:
+        assert [replay(anew, schedule) for schedule in schedules] == kept
+
+
+def test_the_plainest_schedule_of_each_scenario_ends_well(place: Bench) -> None:
+    for scenario in SCENARIOS.values():
+        played = play(place, scenario, [], 0, plainest)
+
+        assert played.ended
+        assert not played.broken, scenario.name
+
+
+Break = Callable[[pytest.MonkeyPatch], None]

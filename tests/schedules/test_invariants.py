@@ -1,0 +1,175 @@
+"""Each invariant reports the violation that it is there for. A clean run of the whole pipeline is tampered with."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.schedules.bench import Bench
+from tests.schedules.dynamodb import Change
+from tests.schedules.explorer import plainest, play
+from tests.schedules.invariants import ALWAYS, FINALLY, broken
+from tests.schedules.run import Run
+from tests.schedules.scenarios import ORDER_ID, SCENARIOS, Scenario
+from tests.schedules.services import Mail, Message
+
+RECORD = f"payment.charge#{ORDER_ID}"
+
+
+def row(run: Run, **changed: str) -> None:
+    key = (ORDER_ID,)
+    orders = run.model.tables.items["orders"]
+    orders[key] = {**orders[key], **{name: {"S": value} for name, value in changed.items()}}
+
+
+def record(run: Run, **changed: str) -> Change:
+    records = run.model.tables.items["idempotency"]
+    old = records[(RECORD,)]
+    records[(RECORD,)] = {**old, **{name: {"S": value} for name, value in changed.items()}}
+    return Change("idempotency", (RECORD,), old, records[(RECORD,)])
+
+
+def settled_twice(run: Run) -> None:
+    old = run.model.tables.items["orders"][(ORDER_ID,)]
+    run.facts.changed("Z", [Change("orders", (ORDER_ID,), old, {**old, "state": {"S": "declined"}})])
+
+
+def charged_twice(run: Run) -> None:
+    ledger = run.model.tables.items["ledger"]
+    charge = next(item for (kind, _), item in ledger.items() if kind == "charge")
+    ledger["charge", "ch_again"] = charge
+
+
+def charged_by_another_intent(run: Run) -> None:
+    row(run, intent_id="pi_another")
+
+
+def paid_without_charge(run: Run) -> None:
+    ledger = run.model.tables.items["ledger"]
+    for key in [key for key in ledger if key[0] == "charge"]:
+        del ledger[key]
+
+
+def declined_with_charge(run: Run) -> None:
+    row(run, state="declined")
+
+
+def committed_by_a_zombie(run: Run) -> None:
+    claimed = {"owner": {"S": "Y1"}, "status": {"S": "INPROGRESS"}, "uncertain": {"BOOL": False}}
+    taken = {**claimed, "owner": {"S": "Z1"}}
+    run.facts.changed("Y", [Change("idempotency", ("k",), None, claimed)])
+    run.facts.changed("Z", [Change("idempotency", ("k",), claimed, taken)])
+    run.facts.changed("Y", [Change("idempotency", ("k",), taken, {**taken, "status": {"S": "COMPLETED"}})])
+
+
+def order_written_by_a_zombie(run: Run) -> None:
+    run.facts.superseded.add("Y")
+    old = run.model.tables.items["orders"][(ORDER_ID,)]
+    run.facts.changed("Y", [Change("orders", (ORDER_ID,), old, {**old, "mail": {"S": "again"}})])
+
+
+def acknowledged_in_progress(run: Run) -> None:
+    record(run, status="INPROGRESS")
+    source = next(source for source in run.sources if source.label == "p")
+    message = run.model.queues.sent["payments"][0]
+    message.visible_at = 0
+    run.model.queues.waiting["payments"].append(message)
+    source.take().returned({"batchItemFailures": []})
+
+
+def one_id_two_contents(run: Run) -> None:
+    body = json.loads(run.model.queues.sent["payments"][0].body)
+    body["data"]["total"] += 1
+    run.facts.sent(Message("x", json.dumps(body), {}, {}, 0))
+
+
+def another_result(run: Run) -> None:
+    run.facts.returned(RECORD, {"state": "declined"})
+
+
+def mailed_again_out_of_the_blue(run: Run) -> None:
+    run.model.rest.mails.append(run.model.rest.mails[0])
+
+
+def mailed_again_without_knowing(run: Run) -> None:
+    first = run.model.rest.mails[0]
+    run.faults.append("A+")
+    run.facts.claims["Z"] = (f"email.send#{ORDER_ID}", "Z1", False)
+    run.model.rest.mails.append(Mail("Z", first.request))
+
+
+def left_behind(run: Run) -> None:
+    row(run, state="placed")
+
+
+def not_marked_as_mailed(run: Run) -> None:
+    row(run, mailed_at="")
+
+
+def no_receipt(run: Run) -> None:
+    run.model.rest.objects.clear()
+
+
+def no_mail(run: Run) -> None:
+    run.model.rest.mails.clear()
+
+
+def stuck(run: Run) -> None:
+    record(run, status="INPROGRESS")
+
+
+def swallowed_event(run: Run) -> None:
+    del run.facts.events[f"{ORDER_ID}/order.paid"]
+
+
+def parked(run: Run) -> None:
+    run.model.queues.put("payments-dlq", {"MessageBody": "{}"})
+
+
+def clients_disagree(run: Run) -> None:
+    run.facts.answers += [(202, '{"order_id": "one"}'), (202, '{"order_id": "two"}')]
+
+
+TAMPERS: dict[str, tuple[Callable[[Run], None], ...]] = {
+    "one_final_state": (settled_twice,),
+    "charged_at_most_once": (charged_twice, charged_by_another_intent),
+    "state_tells_the_charge": (paid_without_charge, declined_with_charge),
+    "a_zombie_wrote_nothing": (committed_by_a_zombie, order_written_by_a_zombie),
+    "acknowledged_is_done": (acknowledged_in_progress,),
+    "events_keep_their_content": (one_id_two_contents,),
+    "the_result_is_the_winners": (another_result,),
+    "a_second_mail_only_in_its_window": (mailed_again_out_of_the_blue, mailed_again_without_knowing),
+    "every_order_ends": (left_behind, not_marked_as_mailed),
+    "the_customer_was_told": (no_receipt, no_mail),
+    "no_record_is_stuck": (stuck,),
+    "every_event_was_sent": (swallowed_event,),
+    "nothing_is_parked": (parked,),
+    "clients_agree": (clients_disagree,),
+}
+
+
+def test_every_invariant_is_tampered_with() -> None:
+    assert set(TAMPERS) == {rule.__name__ for rule in ALWAYS + FINALLY}
+
+
+@pytest.mark.parametrize(("name", "tamper"), [(name, tamper) for name, found in TAMPERS.items() for tamper in found])
+def test_an_invariant_reports_its_violation(place: Bench, name: str, tamper: Callable[[Run], None]) -> None:
+    scenario: Scenario = SCENARIOS["pipeline"]
+    run = play(place, scenario, [], 0, plainest).run
+    assert not broken(scenario, run, ALWAYS + FINALLY)
+
+    tamper(run)
+
+    assert name in {found.partition(":")[0] for found in broken(scenario, run, ALWAYS + FINALLY)}
+
+
+def test_a_process_that_returns_while_a_thread_of_it_works_is_reported(place: Bench) -> None:
+    scenario = SCENARIOS["order-batch"]
+    run = scenario.start(place, 0)
+    run.move("o")
+    run.active[0].process.returned = True
+
+    run.move("A1")
+
+    assert [found.partition(":")[0] for found in broken(scenario, run, ALWAYS)] == ["acknowledged_is_done"]
+    run.close()

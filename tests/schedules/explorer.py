@@ -42,6 +42,7 @@ class Report:
 
     scenario: str
     faults: int
+    walk: bool = False  # drawn, not all
     schedules: int = 0
     ended: int = 0  # of them run to their end; the others came to where all was known
     moves: int = 0
@@ -56,7 +57,7 @@ class Report:
         """For tables and files."""
         return {
             "scenario": self.scenario,
-            "faults": self.faults,
+            "faults": f"{self.faults} at random" if self.walk else self.faults,
             "schedules": self.schedules,
             "ended": self.ended,
             "moves": self.moves,

@@ -207,7 +207,7 @@ class Run:
             [source.state() for source in self.sources],
             [
                 (it.process.name, it.process.deadline_ms, it.process.stalled)
-                + tuple((strand.name, strand.past, strand.ended) for strand in it.process.strands)
+                + tuple((s.name, s.past, s.ended, s.parked_at is JOIN) for s in it.process.strands)
                 for it in self.active
             ],
             self.facts.state(),

@@ -242,3 +242,8 @@ def test_no_output_shares_its_name_with_another_stacks(any_stage: Synthesised) -
         if not name.startswith("PublishOutput")
     ]
     assert len(names) == len(set(names))
+
+
+def test_no_stack_takes_anothers_value_apart(any_stage: Synthesised) -> None:
+    # Fn::Split is not documented to take what Fn::GetStackOutput gives.
+    assert "Fn::Split" not in json.dumps(any_stage.templates["pipeline"])

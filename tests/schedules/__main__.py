@@ -1,0 +1,103 @@
+"""`python -m tests.schedules`: `replay <schedule>` shows it call by call, `verify` is the long run, `mutants` tests the tests."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from os import cpu_count
+from pathlib import Path
+
+from tests.schedules.bench import bench
+from tests.schedules.explorer import Report, explore, replay
+from tests.schedules.judging import judge_all
+from tests.schedules.scenarios import SCENARIOS
+from tests.schedules.table import table
+from tests.schedules.walks import walk
+
+TWO_FAULTS = ("payment", "payment-declined", "email", "email-declined", "order-batch", "order", "relay", "api", "api-reused")
+ONE_FAULT = ("chain", "payment-slow", "payment-error-before", "payment-error-after", "payment-drop")
+WALKED = ("pipeline", "chain", "payment", "payment-declined", "payment-slow", "payment-drop", "email")
+WRITTEN = Path("build/verify.json")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status: 1 where something is broken."""
+    parser = argparse.ArgumentParser(prog="python -m tests.schedules", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    show = commands.add_parser("replay")
+    show.add_argument("schedule", help="as the explorer prints it: payment:pAAA?pBA")
+    long = commands.add_parser("verify")
+    long.add_argument("--walks", type=int, default=2000, help="random walks for each scenario")
+    long.add_argument("--seed", type=int, default=1, help="of the first walk; printed with what it breaks")
+    hunted = commands.add_parser("hunt")
+    hunted.add_argument("scenarios", nargs="+")
+    judged = commands.add_parser("mutants")
+    judged.add_argument("names", nargs="*", help="all, if none is named")
+    chosen = parser.parse_args(arguments)
+    match chosen.command:
+        case "replay":
+            return show_schedule(chosen.schedule)
+        case "verify":
+            return verify(chosen.walks, chosen.seed)
+        case "hunt":
+            return hunt(chosen.scenarios)
+    return judge_all(chosen.names)
+
+
+def show_schedule(schedule: str) -> int:
+    """Print its trace and what it breaks."""
+    with bench() as place:
+        trace, wrong = replay(place, schedule)
+    print("\n".join(trace))
+    print("\n".join(wrong) or "nothing is broken")
+    return 1 if wrong else 0
+
+
+def hunt(names: Sequence[str]) -> int:
+    """Search for the first violation with one fault: how mutants are judged."""
+    with bench() as place:
+        for name in names:
+            for schedule, what in explore(place, SCENARIOS[name], 1, stop_at=1).violations:
+                print(f"killed: {schedule}  {what}")
+                return 1
+    return 0
+
+
+def _explored(name: str, faults: int) -> Report:
+    with bench() as place:
+        return explore(place, SCENARIOS[name], faults)
+
+
+def _walked(name: str, walks: int, seed: int) -> Report:
+    with bench() as place:
+        return walk(place, SCENARIOS[name], walks, seed)
+
+
+def verify(walks: int, seed: int) -> int:
+    """Two faults for each handler, one for what is long, and random walks with more; one process a processor."""
+    begun = time.monotonic()
+    jobs: list[tuple[Callable[..., Report], tuple[object, ...]]] = [
+        *((_explored, (name, 2)) for name in TWO_FAULTS),
+        *((_explored, (name, 1)) for name in ONE_FAULT),
+        *((_walked, (name, walks, seed)) for name in WALKED),
+    ]
+    reports: list[Report] = []
+    with ProcessPoolExecutor(cpu_count()) as pool:
+        for done in as_completed([pool.submit(job, *arguments) for job, arguments in jobs]):
+            report = done.result()
+            reports.append(report)
+            print(json.dumps(report.row), flush=True)
+            for schedule, what in report.violations:
+                print(f"  {what}\n  make replay SCHEDULE='{schedule}'", flush=True)
+    rows = [report.row for report in sorted(reports, key=lambda report: (report.scenario, str(report.faults)))]
+    print("\n" + "\n".join(table(rows)))
+    WRITTEN.parent.mkdir(exist_ok=True)
+    WRITTEN.write_text(json.dumps(rows, indent=2))
+    print(f"{time.monotonic() - begun:.0f} s; written to {WRITTEN}")
+    return 1 if any(report.violations for report in reports) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""Judges mutants: each in a copy of the tree, hunted by the explorer, then by unit tests. The report says by what it died."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.schedules.mutants import MUTANTS, Mutant
+from tests.schedules.table import table
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("shared", "functions", "tests", "events", "demo", "stacks", "pyproject.toml")
+WRITTEN = Path("build/mutants.json")
+LIMIT_S = 900.0
+
+# What the control runs: nothing is mutated, so nothing may be killed.
+CONTROL = Mutant(
+    "nothing (control)",
+    "shared/idempotency/store.py",
+    "RESEND_BASE_S = 0.05\n",
+    "RESEND_BASE_S = 0.05\n",
+    tuple(sorted({name for mutant in MUTANTS for name in mutant.hunts})),
+    tuple(sorted({test for mutant in MUTANTS for test in mutant.tests})),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`by`: the schedule and the invariant that it breaks, or the test that failed; empty for a survivor."""
+
+    mutant: str
+    killed: bool
+    by: str
+    seconds: float
+
+    @property
+    def row(self) -> dict[str, object]:
+        """For tables and files."""
+        return {"mutant": self.mutant, "killed by": self.by or "SURVIVED", "seconds": round(self.seconds, 1)}
+
+
+def judge_all(names: Sequence[str] = (), workers: int | None = None) -> int:
+    """Judge the named mutants, or all with the control; the exit status."""
+    chosen = [mutant for mutant in MUTANTS if mutant.name in names] if names else [CONTROL, *MUTANTS]
+    verdicts: list[Verdict] = []
+    count = workers or os.cpu_count() or 1
+    with tempfile.TemporaryDirectory(prefix="mutants-") as directory, ThreadPoolExecutor(count) as pool:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for number in range(count):
+            trees.put(_copy(Path(directory) / str(number)))
+
+        def judge_in_a_tree(mutant: Mutant) -> Verdict:
+            tree = trees.get()
+            try:
+                return judge(mutant, tree)
+            finally:
+                trees.put(tree)
+
+        for done in as_completed([pool.submit(judge_in_a_tree, mutant) for mutant in chosen]):
+            verdicts.append(done.result())
+            print(json.dumps(verdicts[-1].row, ensure_ascii=False), flush=True)
+    return _report(sorted(verdicts, key=lambda verdict: [mutant.name for mutant in chosen].index(verdict.mutant)))
+
+
+def judge(mutant: Mutant, tree: Path) -> Verdict:
+    """Mutate the tree, hunt, and mend it again. Raises RuntimeError where the bench itself breaks."""
+    begun = time.monotonic()
+    file = tree / mutant.file
+    source = file.read_text()
+    file.write_text(mutant.apply(source))
+    try:
+        by = _hunt(mutant, tree) or _test(mutant, tree)
+    finally:
+        file.write_text(source)
+    return Verdict(mutant.name, bool(by), by, time.monotonic() - begun)
+
+
+def _hunt(mutant: Mutant, tree: Path) -> str:
+    if not mutant.hunts:
+        return ""
+    ran = _run(tree, "-m", "tests.schedules", "hunt", *mutant.hunts)
+    if ran.returncode == 0:
+        return ""
+    if ran.returncode == 1 and ran.stdout.startswith("killed: "):
+        return ran.stdout.splitlines()[0].removeprefix("killed: ")
+    raise RuntimeError(f"{mutant.name}: the explorer broke\n{ran.stdout[-1000:]}{ran.stderr[-3000:]}")
+
+
+def _test(mutant: Mutant, tree: Path) -> str:
+    ran = _run(tree, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *mutant.tests)
+    if ran.returncode == 0:
+        return ""
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
+    if ran.returncode == 1 and failed:
+        return failed[1].removeprefix("tests/unit/")
+    raise RuntimeError(f"{mutant.name}: the tests did not run\n{ran.stdout[-3000:]}{ran.stderr[-1000:]}")
+
+
+def _run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    # No bytecode: a mutation within the second of the last one would not be seen.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+
+
+def _copy(tree: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__", "node_modules", "cdk.out")
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tree / name, ignore=ignored)
+        elif source.exists():
+            shutil.copy(source, tree / name)
+    return tree
+
+
+def _report(verdicts: list[Verdict]) -> int:
+    rows = [verdict.row for verdict in verdicts]
+    print("\n" + "\n".join(table(rows)))
+    WRITTEN.parent.mkdir(exist_ok=True)
+    WRITTEN.write_text(json.dumps(rows, indent=2, ensure_ascii=False))
+    control = [verdict for verdict in verdicts if verdict.mutant == CONTROL.name]
+    survivors = [verdict.mutant for verdict in verdicts if not verdict.killed and verdict.mutant != CONTROL.name]
+    wrong = [verdict.by for verdict in control if verdict.killed]
+    if wrong:
+        print(f"the control was killed by {wrong[0]}: no verdict counts")
+    print(f"{len(verdicts) - len(control)} mutants, {len(survivors)} survived: {survivors}; written to {WRITTEN}")
+    return 1 if survivors or wrong else 0

@@ -15,12 +15,18 @@ fail() { # print each argument as a line, stop
 
 usable() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
 
-find_python() { # 3.13 is what Lambda runs; 3.11 is the oldest that the tools run on
+first_usable() {
     for candidate in ${PYTHON:-} python3.13 python3 python3.14 python3.12 python3.11; do
-        if usable "$candidate"; then echo "$candidate" && return; fi
+        if usable "$candidate"; then "$candidate" -c 'import sys; print(sys.executable)' && return; fi
     done
-    fail "Python 3.11 or newer is needed, 3.13 is best; found: $(python3 --version 2>/dev/null || echo no python3 at all)." \
-        "Install it, or name one: make setup PYTHON=/path/to/python3.13"
+    return 1
+}
+
+find_python() { # 3.13 is what Lambda runs; 3.11 is the oldest that the tools run on
+    # pyenv hides the system's python where it lacks the version that .python-version names, hence the second look.
+    first_usable || PYENV_VERSION=system first_usable ||
+        fail "Python 3.11 or newer is needed, 3.13 is best; found: $(python3 --version 2>/dev/null || echo no python3 at all)." \
+            "Install it, or name one: make setup PYTHON=/path/to/python3.13"
 }
 
 need_disk() { # megabytes
@@ -31,7 +37,7 @@ need_disk() { # megabytes
 
 make_venv() {
     python=$(find_python)
-    echo "setup: $("$python" --version) ($(command -v "$python"))"
+    echo "setup: $("$python" --version) ($python)"
     rm -rf $venv
     "$python" -m venv $venv || fail "$python can not make a virtual environment." \
         "On Debian and Ubuntu: apt-get install python3-venv (or python3.X-venv for another version)"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BATCH_ENTRIES = 10
 # For one message and for one request alike. SQS takes more by now; what every queue takes is enough.
 LIMIT_BYTES = 256 * 1024
+# By name: `SenderFault` is also true of a key that throttles or a permission that is missing, which heal.
+UNSENDABLE = {"InvalidMessageContents", "InvalidParameterValue"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +72,10 @@ def send(sqs: "SQSClient", batch: Sequence[Post]) -> dict[Post, Refusal]:
         return dict.fromkeys(batch, Refusal(error.response["Error"]["Code"], for_good=False))
     except BotoCoreError as error:
         return dict.fromkeys(batch, Refusal(type(error).__name__, for_good=False))
-    return {batch[int(no["Id"])]: Refusal(no["Code"], for_good=no["SenderFault"]) for no in answer.get("Failed", [])}
+    return {
+        batch[int(no["Id"])]: Refusal(no["Code"], for_good=no["SenderFault"] and no["Code"] in UNSENDABLE)
+        for no in answer.get("Failed", [])
+    }
 
 
 def _system(post: Post) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""`python -m tests.schedules`: `replay <schedule>` shows it call by call, `verify` is the long run, `mutants` tests the tests."""
+"""`python -m tests.schedules`: `replay <schedule>` shows a schedule call by call, `verify` is the long run,
+`mutants` tests the tests.
+"""
 
 import argparse
 import json
@@ -13,10 +15,12 @@ from tests.schedules.bench import bench
 from tests.schedules.explorer import Report, explore, replay
 from tests.schedules.judging import judge_all
 from tests.schedules.scenarios import SCENARIOS
-from tests.schedules.table import table
+from tests.schedules.table import say, table
 from tests.schedules.walks import walk
 
-TWO_FAULTS = ("payment", "payment-declined", "email", "email-declined", "order-batch", "order", "relay", "api", "api-reused")
+TWO_FAULTS = (
+    *("payment", "payment-declined", "email", "email-declined", "order-batch", "order", "relay", "api", "api-reused"),
+)
 ONE_FAULT = ("chain", "payment-slow", "payment-error-before", "payment-error-after", "payment-drop")
 WALKED = ("pipeline", "chain", "payment", "payment-declined", "payment-slow", "payment-drop", "email")
 WRITTEN = Path("build/verify.json")
@@ -50,8 +54,8 @@ def show_schedule(schedule: str) -> int:
     """Print its trace and what it breaks."""
     with bench() as place:
         trace, wrong = replay(place, schedule)
-    print("\n".join(trace))
-    print("\n".join(wrong) or "nothing is broken")
+    say("\n".join(trace))
+    say("\n".join(wrong) or "nothing is broken")
     return 1 if wrong else 0
 
 
@@ -60,7 +64,7 @@ def hunt(names: Sequence[str]) -> int:
     with bench() as place:
         for name in names:
             for schedule, what in explore(place, SCENARIOS[name], 1, stop_at=1).violations:
-                print(f"killed: {schedule}  {what}")
+                say(f"killed: {schedule}  {what}")
                 return 1
     return 0
 
@@ -88,14 +92,14 @@ def verify(walks: int, seed: int) -> int:
         for done in as_completed([pool.submit(job, *arguments) for job, arguments in jobs]):
             report = done.result()
             reports.append(report)
-            print(json.dumps(report.row), flush=True)
+            say(json.dumps(report.row))
             for schedule, what in report.violations:
-                print(f"  {what}\n  make replay SCHEDULE='{schedule}'", flush=True)
+                say(f"  {what}\n  make replay SCHEDULE='{schedule}'")
     rows = [report.row for report in sorted(reports, key=lambda report: (report.scenario, str(report.faults)))]
-    print("\n" + "\n".join(table(rows)))
+    say("\n" + "\n".join(table(rows)))
     WRITTEN.parent.mkdir(exist_ok=True)
     WRITTEN.write_text(json.dumps(rows, indent=2))
-    print(f"{time.monotonic() - begun:.0f} s; written to {WRITTEN}")
+    say(f"{time.monotonic() - begun:.0f} s; written to {WRITTEN}")
     return 1 if any(report.violations for report in reports) else 0
 
 

@@ -32,7 +32,7 @@ from shared import aws, telemetry
 from shared.idempotency import batch, engine, runtime
 from shared.idempotency import clock as clocks
 from tests.schedules import provider
-from tests.schedules.model import QUEUE_URL, Call, read
+from tests.schedules.model import QUEUE_URL, Call
 from tests.schedules.run import Run
 from tests.schedules.strands import Pool, Process, current, maybe_current
 from tests.schedules.wire import Wire

@@ -15,9 +15,9 @@ WRITTEN = Path("build/schedules.json")
 _rows: list[dict[str, object]] = []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def place() -> Iterator[Bench]:
-    """Production code on the bench."""
+    """Production code on the bench; gone again before another module's tests."""
     with bench() as it:
         yield it
 

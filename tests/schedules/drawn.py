@@ -1,4 +1,4 @@
-"""DynamoDB requests drawn at random, in the forms that this repository uses, for the model and a witness to answer alike."""
+"""DynamoDB requests drawn at random, in the forms that this repository uses: model and witness answer them alike."""
 
 import random
 import re

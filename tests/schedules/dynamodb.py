@@ -3,6 +3,7 @@
 One caller at a time (the explorer's baton sees to that). Checked against moto and MiniStack by test_model.py.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ class Change:
     key: Key
     old: Item | None
     new: Item | None
-    spelled: str = ""  # the new one, for comparing states
+    digest: bytes = b""  # of the new one
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,9 @@ class Tables:
     applied: Callable[[list[Change]], None] = lambda _: None
     items: dict[str, dict[Key, Item]] = field(default_factory=dict)
     # token → when it was used, for what
-    tokens: dict[str, tuple[int, str]] = field(default_factory=dict)
-    # every item as text, for comparing states
-    spelled: dict[tuple[str, Key], str] = field(default_factory=dict)
+    tokens: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    # a digest of every item, for comparing states
+    digests: dict[tuple[str, Key], bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.items = {table: {} for table in self.schemas}
@@ -100,7 +101,7 @@ class Tables:
         token = request.get("ClientRequestToken")
         if token is not None and not 1 <= len(token) <= 36:
             raise Invalid("ClientRequestToken must have 1 to 36 characters")
-        wanted = json.dumps(request["TransactItems"], sort_keys=True)
+        wanted = digest(json.dumps(request["TransactItems"], sort_keys=True).encode())
         if token in self.tokens and self.now_ms() - self.tokens[token][0] < TOKEN_LIFE_MS:
             if self.tokens[token][1] != wanted:
                 raise Refused("IdempotentParameterMismatchException", "the token was used for another request")
@@ -201,19 +202,19 @@ class Tables:
                 new = None
             case _:
                 new = old  # ConditionCheck
-        spelled = "" if new is None else spell(new)
-        if len(spelled) > ITEM_LIMIT_BYTES and len(spelled.encode()) > ITEM_LIMIT_BYTES:
+        spelled = spell(new) if new is not None else b""
+        if len(spelled) > ITEM_LIMIT_BYTES:
             raise Invalid("Item size has exceeded the maximum allowed size")
-        return Change(table, key, old, new, spelled)
+        return Change(table, key, old, new, digest(spelled))
 
     def _apply(self, changes: list[Change]) -> None:
         for change in changes:
             if change.new is None:
                 self.items[change.table].pop(change.key, None)
-                self.spelled.pop((change.table, change.key), None)
+                self.digests.pop((change.table, change.key), None)
             else:
                 self.items[change.table][change.key] = change.new
-                self.spelled[change.table, change.key] = change.spelled
+                self.digests[change.table, change.key] = change.digest
         real = [change for change in changes if change.old is not change.new]
         if real:
             self.applied(real)
@@ -313,6 +314,11 @@ def _canonical_value(value: dict[str, Any]) -> dict[str, Any]:
             raise Unmodelled(f"attribute type {kind}")
 
 
-def spell(item: Item) -> str:
-    """An item as text; its length in bytes is about what DynamoDB counts, names and values in UTF-8."""
-    return json.dumps(item, sort_keys=True, ensure_ascii=False)
+def spell(item: Item) -> bytes:
+    """An item as text; its length is about what DynamoDB counts, names and values in UTF-8."""
+    return json.dumps(item, sort_keys=True, ensure_ascii=False).encode()
+
+
+def digest(content: bytes) -> bytes:
+    """Short, and the same for the same content only."""
+    return hashlib.blake2b(content, digest_size=16).digest()

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.schedules.dynamodb import Change, Item
+from tests.schedules.dynamodb import Change
+from tests.schedules.expressions import Item
 from tests.schedules.services import Message
 
 # A superseded worker may still put the intent's id on a row that has none: whichever intent stands there is the only

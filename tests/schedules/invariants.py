@@ -1,4 +1,7 @@
-"""What must hold whenever nobody is at work (ALWAYS), and when nothing is left to do (FINALLY). Each yields what breaks it."""
+"""What must hold whenever nobody is at work (ALWAYS), and when nothing is left to do (FINALLY).
+
+Each invariant yields what breaks it.
+"""
 
 import json
 from collections import defaultdict

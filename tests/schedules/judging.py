@@ -1,4 +1,4 @@
-"""Judges mutants: each in a copy of the tree, hunted by the explorer, then by unit tests. The report says by what it died."""
+"""Judges mutants: each in a copy of the tree, hunted by the explorer, then by unit tests, until something kills it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.schedules.mutants import MUTANTS, Mutant
-from tests.schedules.table import table
+from tests.schedules.table import say, table
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("shared", "functions", "tests", "events", "demo", "stacks", "pyproject.toml")
@@ -67,7 +67,7 @@ def judge_all(names: Sequence[str] = (), workers: int | None = None) -> int:
 
         for done in as_completed([pool.submit(judge_in_a_tree, mutant) for mutant in chosen]):
             verdicts.append(done.result())
-            print(json.dumps(verdicts[-1].row, ensure_ascii=False), flush=True)
+            say(json.dumps(verdicts[-1].row, ensure_ascii=False))
     return _report(sorted(verdicts, key=lambda verdict: [mutant.name for mutant in chosen].index(verdict.mutant)))
 
 
@@ -132,13 +132,13 @@ def _copy(tree: Path) -> Path:
 
 def _report(verdicts: list[Verdict]) -> int:
     rows = [verdict.row for verdict in verdicts]
-    print("\n" + "\n".join(table(rows)))
+    say("\n" + "\n".join(table(rows)))
     WRITTEN.parent.mkdir(exist_ok=True)
     WRITTEN.write_text(json.dumps(rows, indent=2, ensure_ascii=False))
     control = [verdict for verdict in verdicts if verdict.mutant == CONTROL.name]
     survivors = [verdict.mutant for verdict in verdicts if not verdict.killed and verdict.mutant != CONTROL.name]
     wrong = [verdict.by for verdict in control if verdict.killed]
     if wrong:
-        print(f"the control was killed by {wrong[0]}: no verdict counts")
-    print(f"{len(verdicts) - len(control)} mutants, {len(survivors)} survived: {survivors}; written to {WRITTEN}")
+        say(f"the control was killed by {wrong[0]}: no verdict counts")
+    say(f"{len(verdicts) - len(control)} mutants, {len(survivors)} survived: {survivors}; written to {WRITTEN}")
     return 1 if survivors or wrong else 0

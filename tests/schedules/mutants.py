@@ -26,7 +26,7 @@ PAYMENT_TESTS = ("tests/unit/payment", "tests/unit/pipeline")
 
 @dataclass(frozen=True)
 class Mutant:
-    """`before` stands once in the file. `hunts`: scenarios that the explorer searches; `tests`: for what survives that."""
+    """`before` stands once in the file. `hunts`: scenarios for the explorer; `tests`: for what survives that."""
 
     name: str
     file: str
@@ -49,9 +49,9 @@ MUTANTS = (
     Mutant(
         "commit without the owner condition",
         STORE,
-        '''            "ConditionExpression": _MINE,
+        """            "ConditionExpression": _MINE,
             "UpdateExpression": (
-                "SET #status = :completed''',
+                "SET #status = :completed""",
         f'''            "ConditionExpression": "{_ANY}",
             "UpdateExpression": (
                 "SET #status = :completed''',
@@ -60,9 +60,9 @@ MUTANTS = (
     Mutant(
         "release without the owner condition",
         STORE,
-        '''                    "ConditionExpression": _MINE,
+        """                    "ConditionExpression": _MINE,
                     "UpdateExpression": (
-                        "SET in_progress_expiration''',
+                        "SET in_progress_expiration""",
         f'''                    "ConditionExpression": "{_ANY}",
                     "UpdateExpression": (
                         "SET in_progress_expiration''',
@@ -172,7 +172,8 @@ MUTANTS = (
     Mutant(
         "take a refusal by the row for done whatever the row says",
         STORE,
-        "                    if error := left[position - 1].judge(row):\n                        raise error from refused",
+        """                    if error := left[position - 1].judge(row):
+                        raise error from refused""",
         "                    left[position - 1].judge(row)",
     ),
     Mutant(
@@ -444,7 +445,8 @@ MUTANTS = (
     Mutant(
         "relay: take a lost answer for sent",
         SENDING,
-        "    except BotoCoreError as error:\n        return dict.fromkeys(batch, Refusal(type(error).__name__, for_good=False))",
+        """    except BotoCoreError as error:
+        return dict.fromkeys(batch, Refusal(type(error).__name__, for_good=False))""",
         "    except BotoCoreError:\n        return {}",
         (),
         ("tests/unit/relay",),
@@ -453,7 +455,7 @@ MUTANTS = (
         "a new id for each emission of an event",
         "shared/idempotency/events.py",
         '        return f"{self.subject}/{self.type}"',
-        '        return f"{self.subject}/{self.type}/{__import__(\'uuid\').uuid4()}"',
+        "        return f\"{self.subject}/{self.type}/{__import__('uuid').uuid4()}\"",
         ("relay",),
         ("tests/unit/idempotency", "tests/unit/orders"),
     ),

@@ -1,4 +1,4 @@
-"""The payment provider: the repository's own sandbox, its ledger in the model, reached by the Stripe SDK without a socket.
+"""The payment provider: the repository's own sandbox, its ledger in the model, reached without a socket.
 
 To the explorer a request to it is one step; that its inside withstands concurrency is for the sandbox's own tests.
 """
@@ -44,8 +44,8 @@ def put_in_place(patch: pytest.MonkeyPatch, clock: FakeClock) -> None:
 
 def ask(request: requests.PreparedRequest, clock: FakeClock) -> requests.Response:
     """Let the sandbox answer. Raises requests' ReadTimeout where the answer comes too late."""
-    body = request.body.encode() if isinstance(request.body, str) else bytes(request.body or b"")
-    event = function_url_event(str(request.method), str(request.url), dict(request.headers), body)
+    headers = {name: str(value) for name, value in request.headers.items()}
+    event = function_url_event(str(request.method), str(request.url), headers, str(request.body or "").encode())
     strand = current()
     strand.inside = True
     try:
@@ -69,10 +69,10 @@ def half(request: requests.PreparedRequest, clock: FakeClock, model: Model) -> r
         def gone(*_: object) -> dict[str, Any]:
             raise _Gone
 
-        model.tables.call = gone  # type: ignore[method-assign]
+        model.tables.call = gone  # type: ignore[assignment, method-assign]
         return answer
 
-    model.tables.call = once  # type: ignore[method-assign]
+    model.tables.call = once  # type: ignore[assignment, method-assign]
     try:
         return ask(request, clock)
     finally:

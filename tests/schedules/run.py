@@ -4,7 +4,6 @@ A schedule is spelled as its moves: `p` a source starts a delivery, `A` worker A
 with a fault (faults.py), `t` time passes until the next message is visible again.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -13,12 +12,12 @@ import requests
 from botocore.exceptions import ReadTimeoutError
 
 from tests.schedules import provider
-from tests.schedules.dynamodb import Change
+from tests.schedules.dynamodb import Change, digest
 from tests.schedules.facts import Facts
 from tests.schedules.faults import Fault, possible
 from tests.schedules.model import Call, Model, answered, refusal
-from tests.schedules.sources import Delivery, Source, StreamSource
 from tests.schedules.services import Message
+from tests.schedules.sources import Delivery, Source, StreamSource
 from tests.schedules.strands import JOIN, Process, Strand, current, maybe_current
 from tests.schedules.trace import line
 from tests.unit.world import Context, FakeClock, Killed
@@ -96,7 +95,8 @@ class Run:
                 return provider.half(request, self.clock, self.model)
             return provider.ask(request, self.clock)
 
-        return self._meet(call, apply, lambda: requests.exceptions.ReadTimeout("no answer"))
+        answer: requests.Response = self._meet(call, apply, lambda: requests.exceptions.ReadTimeout("no answer"))
+        return answer
 
     def _meet(self, call: Call, apply: Callable[..., Any], lost: Callable[[], Exception]) -> Any:
         """Wait for the baton, then meet what the schedule holds."""
@@ -199,20 +199,16 @@ class Run:
             self.clock.ms,
             self.faults_left,
             self.started,
-            sorted(self.model.tables.spelled.items()),
+            sorted(self.model.tables.digests.items()),
             sorted(self.model.tables.tokens.items()),
-            [(name, [vars(message) for message in found]) for name, found in self.model.queues.waiting.items()],
-            sorted((key, hash(body)) for key, body in self.model.rest.objects.items()),
+            [(name, [message.state for message in found]) for name, found in self.model.queues.waiting.items()],
+            sorted((key, digest(body)) for key, body in self.model.rest.objects.items()),
             self.model.rest.mails,
             [source.state() for source in self.sources],
-            [
-                (it.process.name, it.process.deadline_ms, it.process.stalled)
-                + tuple((s.name, s.past, s.ended, s.parked_at is JOIN) for s in it.process.strands)
-                for it in self.active
-            ],
+            [(it.process.name, it.process.deadline_ms, it.process.stalled, _strands(it.process)) for it in self.active],
             self.facts.state(),
         )
-        return hashlib.blake2b(repr(seen).encode(), digest_size=16).digest()
+        return digest(repr(seen).encode())
 
     # Inside
 
@@ -260,9 +256,7 @@ class Run:
         process.strands[0].saw(delivery.event)
 
     def _go_on(self, name: str, fault: Fault) -> None:
-        it, strand = next(
-            (it, strand) for it in self.active for strand in it.process.strands if strand.name == name
-        )
+        it, strand = next((it, strand) for it in self.active for strand in it.process.strands if strand.name == name)
         if fault is not Fault.NONE:
             self.faults_left -= 1
             self.faults.append(name + fault.value)
@@ -326,6 +320,10 @@ class Run:
 
     def _elapsed(self) -> str:
         return f"{(self.clock.ms - START_MS) / 1000:.1f} s since the start"
+
+
+def _strands(process: Process) -> object:
+    return [(strand.name, strand.past, strand.ended, strand.parked_at is JOIN) for strand in process.strands]
 
 
 def _said(answer: Any) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.schedules.bench import Bench
-from tests.schedules.dynamodb import spell
+from tests.schedules.dynamodb import digest, spell
 from tests.schedules.run import Run
 from tests.schedules.services import Message
 from tests.schedules.sources import ClientSource, QueueSource, StreamSource
@@ -129,7 +129,7 @@ def plant(run: Run, found: Seed) -> None:
     for table, items in found.items.items():
         tables.items[table].update(items)
         for key, item in items.items():
-            tables.spelled[table, key] = spell(item)
+            tables.digests[table, key] = digest(spell(item))
 
 
 # The scenarios

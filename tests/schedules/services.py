@@ -1,11 +1,10 @@
 """SQS, S3, SES and Secrets Manager in memory: what the functions call, and what the event source mapping does."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.schedules.dynamodb import Refused
+from tests.schedules.dynamodb import Refused, digest
 from tests.schedules.expressions import Unmodelled
 
 MESSAGE_LIMIT_BYTES = 1024 * 1024
@@ -22,6 +21,15 @@ class Message:
     system: dict[str, Any]
     visible_at: int
     receives: int = 0
+    digest: bytes = b""  # of its content
+
+    def __post_init__(self) -> None:
+        self.digest = digest(repr((self.id, self.body, self.attributes, self.system)).encode())
+
+    @property
+    def state(self) -> object:
+        """Comparable."""
+        return self.digest, self.visible_at, self.receives
 
     @property
     def receipt(self) -> str:
@@ -75,7 +83,7 @@ class Queues:
         self.waiting[queue].append(message)
         self.sent[queue].append(message)
         self.accepted(queue, message)
-        return {"MessageId": message.id, "MD5OfMessageBody": hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()}
+        return {"MessageId": message.id}
 
     def change_visibility(self, queue: str, request: dict[str, Any]) -> dict[str, Any]:
         """Set when a message in flight comes back, counted from now; an older receipt has no say any more."""

@@ -165,8 +165,9 @@ class ClientSource:
 
         def returned(answer: dict[str, Any]) -> None:
             if answer["statusCode"] in _TRY_AGAIN:
-                return died()
-            self.facts.answers.append((answer["statusCode"], answer["body"]))
+                died()
+            else:
+                self.facts.answers.append((answer["statusCode"], answer["body"]))
 
         def died() -> None:
             self.next_at = self.now_ms() + 1000

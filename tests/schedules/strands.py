@@ -5,15 +5,15 @@ between them costs a microsecond, is exact, and leaves nothing to the machine's 
 https://greenlet.readthedocs.io/
 """
 
-import hashlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-import greenlet
+import greenlet  # type: ignore[import-untyped]
 
+from tests.schedules.dynamodb import digest
 from tests.unit.world import Killed
 
 
@@ -58,7 +58,7 @@ class Strand:
 
     def saw(self, *seen: object) -> None:
         """Add to its past."""
-        self.past = hashlib.blake2b(self.past + repr(seen).encode(), digest_size=16).digest()
+        self.past = digest(self.past + repr(seen).encode())
 
     def new_id(self) -> str:
         """An id that depends on this strand's own past only."""
@@ -116,7 +116,7 @@ class Process:
 JOIN = object()  # what a strand parks at that waits for others of its process
 
 
-class _Fiber(greenlet.greenlet):
+class _Fiber(greenlet.greenlet):  # type: ignore[misc]
     """The strand's own stack; its parent is whoever handed it the baton."""
 
     def __init__(self, strand: Strand, function: Callable[[], object]) -> None:
@@ -126,7 +126,7 @@ class _Fiber(greenlet.greenlet):
 
 def current() -> Strand:
     """The strand that runs now."""
-    strand: Strand = greenlet.getcurrent().strand  # type: ignore[attr-defined]
+    strand: Strand = greenlet.getcurrent().strand
     return strand
 
 
@@ -136,7 +136,7 @@ def maybe_current() -> Strand | None:
 
 
 class Pool:
-    """Stands for ThreadPoolExecutor, whose threads become strands. A pool of one runs in its caller, as in a queue of one."""
+    """Stands for ThreadPoolExecutor, whose threads become strands. A pool of one runs in its caller: the same order."""
 
     def __init__(self, max_workers: int) -> None:
         self._owner = current()

@@ -1,5 +1,6 @@
 """Rows as a table of plain text."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 
@@ -10,7 +11,13 @@ def table(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
     widths = [max(map(len, [column, *found])) for column, found in zip(columns, zip(*cells, strict=True), strict=True)]
     for line, first in ((columns, True), *((line, False) for line in cells)):
         padded = [
-            cell.ljust(width) if not first and not cell[:1].isdigit() or position == 0 else cell.rjust(width)
+            cell.ljust(width) if (not first and not cell[:1].isdigit()) or position == 0 else cell.rjust(width)
             for position, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         yield "  ".join(padded).rstrip()
+
+
+def say(line: str) -> None:
+    """To whoever waits at the terminal, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

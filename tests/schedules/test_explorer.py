@@ -1,7 +1,5 @@
 """The explorer itself: it repeats, and what it leaves out hides nothing."""
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.schedules.bench import Bench, bench
@@ -18,7 +16,8 @@ def everything(place: Bench, scenario: Scenario, faults: int) -> Report:
 
 
 @pytest.mark.parametrize(
-    ("name", "faults"), [("order", 1), ("order-batch", 0), ("api", 1), ("relay", 1), ("email", 0), ("payment", 0), ("payment-declined", 0)]
+    ("name", "faults"),
+    [("order", 1), ("order-batch", 0), ("api", 1), ("relay", 1), ("email", 0), ("payment", 0), ("payment-declined", 0)],
 )
 def test_the_search_by_states_ends_in_the_same_states_as_the_plain_one(place: Bench, name: str, faults: int) -> None:
     plain, reduced = everything(place, SCENARIOS[name], faults), explore(place, SCENARIOS[name], faults)
@@ -67,6 +66,3 @@ def test_the_plainest_schedule_of_each_scenario_ends_well(place: Bench) -> None:
 
         assert played.ended
         assert not played.broken, scenario.name
-
-
-Break = Callable[[pytest.MonkeyPatch], None]

@@ -14,7 +14,6 @@ from moto.core.models import botocore_stubber
 
 from demo.local.ministack import MiniStack, free_port
 from tests.schedules.drawn import TABLES, Draw
-from tests.schedules.expressions import Unmodelled
 from tests.schedules.model import Model, read
 
 CLIENT = {
@@ -46,9 +45,13 @@ def model(clock: Clock) -> Any:
     ids = iter(range(10**6))
     it = Model(clock.now, lambda: "", lambda: str(next(ids)), lambda _: None, lambda *_: None)
     client: Any = boto3.client("dynamodb", **CLIENT)  # type: ignore[call-overload]
+
+    def answer(event_name: str, request: Any, **_: Any) -> Any:
+        return it.answer(read(event_name, request))
+
     # botocore asks every handler of the event: moto's own would apply the request as well.
     client.meta.events.unregister("before-send", botocore_stubber)
-    client.meta.events.register_first("before-send", lambda event_name, request, **_: it.answer(read(event_name, request)))
+    client.meta.events.register_first("before-send", answer)
     return client
 
 

@@ -16,9 +16,7 @@ ONE_FAULT = (
 NO_FAULT = ("payment-slow", "payment-error-before", "payment-error-after", "payment-drop", "pipeline")
 
 
-@pytest.mark.parametrize(
-    ("name", "faults"), [*((name, 1) for name in ONE_FAULT), *((name, 0) for name in NO_FAULT)]
-)
+@pytest.mark.parametrize(("name", "faults"), [*((name, 1) for name in ONE_FAULT), *((name, 0) for name in NO_FAULT)])
 def test_every_schedule_with_so_many_faults_keeps_the_promise(
     place: Bench, name: str, faults: int, record_property: Callable[[str, object], None]
 ) -> None:

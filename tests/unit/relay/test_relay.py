@@ -229,6 +229,19 @@ def test_an_entry_refused_for_its_own_fault_is_parked_at_once(world: World, metr
     assert world.wire.count("SendMessageBatch") == 1
 
 
+@pytest.mark.parametrize("code", ["KmsThrottled", "AccessDenied", "QueueDoesNotExist"])
+def test_an_entry_refused_for_a_sender_s_fault_that_people_can_mend_is_sent_again(world: World, code: str) -> None:
+    world.wire.plan(
+        "SendMessageBatch",
+        some_refused(lambda entry: "ord_2/" in entry["MessageBody"], code=code, sender_fault=True),
+    )
+
+    relay(world, *(record(packed(placed(n)), n) for n in (1, 2)))
+
+    assert parked(world) == []
+    assert ids(world, "payments") == ["ord_1/order.placed", "ord_2/order.placed"]
+
+
 def test_an_event_that_no_request_can_carry_is_parked_without_its_text(world: World) -> None:
     relay(world, record(with_note(1, 300_000 * "x"), 1), record(packed(placed(2)), 2))
 

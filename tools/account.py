@@ -22,6 +22,8 @@ PLACEHOLDERS = {
     "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-central-1:111122223333:secret:provider-AbCdEf",
 }
 NEEDS = {"local": (), "sandbox": ("SENDER",), "prod": ("SENDER", "PROVIDER_SECRET_ARN")}
+# IAM ARNs, comma-separated: who else may put orders on the queue, who may redrive into the queues behind the first.
+MAY_HAVE = {"local": (), "sandbox": ("PRODUCERS",), "prod": ("PRODUCERS", "OPERATORS")}
 WHAT = {
     "SENDER": "the address that receipts come from, SENDER=orders@your-domain.example",
     "PROVIDER_SECRET_ARN": "the secret with the Stripe key, PROVIDER_SECRET_ARN=arn:aws:secretsmanager:...",
@@ -136,6 +138,7 @@ def consent(verb: str, stage: str, where: Account) -> None:
 
 def cdk(command: str, stage: str, given: dict[str, str], *arguments: str) -> None:
     """Run the CDK CLI of this clone. Raises Stop with its exit status."""
+    given = given | {name: os.environ[name] for name in MAY_HAVE[stage] if os.environ.get(name)}
     context = [f"stage={stage}", *(f"{name.lower()}={value}" for name, value in given.items())]
     flags = [part for pair in context for part in ("-c", pair)]
     cli = [str(ROOT / ".venv/bin/node"), str(ROOT / "node_modules/aws-cdk/bin/cdk"), command, "--no-notices"]

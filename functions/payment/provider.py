@@ -53,7 +53,6 @@ class Provider:
                     },
                     {"idempotency_key": key},
                 ),
-                charges=False,
             )
 
         try:
@@ -64,7 +63,7 @@ class Provider:
 
     def retrieve(self, intent_id: str, attempt: Attempt) -> Intent:
         """The intent as it is. Raises NotDone."""
-        return self._ask("retrieve", attempt, lambda api: api.v1.payment_intents.retrieve(intent_id), charges=False)
+        return self._ask("retrieve", attempt, lambda api: api.v1.payment_intents.retrieve(intent_id))
 
     def confirm(self, intent: Intent, attempt: Attempt) -> Intent:
         """Charge the card; answers what the intent came to. Raises NotDone, Unknown, Permanent.
@@ -81,11 +80,12 @@ class Provider:
                 # being charged twice is the intent's own state.
                 {"idempotency_key": f"{intent.id}/confirm/{attempt.number}"},
             ),
+            charges=True,
             calls=2,  # a declined one is cancelled by the same try
         )
 
     def cancel(self, intent: Intent, attempt: Attempt) -> Intent:
-        """End an intent that was not paid; one that was paid meanwhile stays so. Raises NotDone, Unknown."""
+        """End an intent that was not paid; one that was paid meanwhile stays so. Raises NotDone."""
         found = self._ask("cancel", attempt, lambda api: api.v1.payment_intents.cancel(intent.id))
         return replace(found, reason=intent.reason)
 
@@ -95,10 +95,10 @@ class Provider:
         attempt: Attempt,
         call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
         *,
-        charges: bool = True,
+        charges: bool = False,
         calls: int = 1,
     ) -> Intent:
-        """Make a call. `charges`: an unknown outcome matters; `calls`: so many must still find time."""
+        """Make a call. `charges`: it is one that charges somebody; `calls`: so many must still find time."""
         api = self._connected()
         attempt.require(calls * sum(self._timeout) + aws.request_s())
         try:

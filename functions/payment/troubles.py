@@ -23,10 +23,10 @@ class Replayed(NotDone):
 
 
 def trouble(what: str, error: stripe.StripeError, *, charges: bool) -> StepError:
-    """What an error of the provider means. `charges`: the call may have charged somebody if it was executed.
+    """What an error of the provider means. `charges`: the call is one that charges somebody if it is executed.
 
-    409, 5xx, a timeout and a cut connection do not say whether it was; a charge is then Unknown. Its text holds
-    nothing but codes and ids: the provider's own may quote what it was sent.
+    409, 5xx, a timeout and a cut connection do not say whether it was: a charge is then Unknown. The text holds
+    nothing but codes and ids, since the provider's own may quote what it was sent.
     """
     code = error.error.code if error.error else error.code
     text = f"{what}: {type(error).__name__} {error.http_status} {code} {error.request_id}"

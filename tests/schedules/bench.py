@@ -20,6 +20,7 @@ import botocore.useragent
 import msgspec
 import pytest
 import requests
+import stripe
 from aws_lambda_powertools.event_handler.api_gateway import BaseRouter
 from botocore.client import BaseClient
 
@@ -191,6 +192,7 @@ def bench(*, keep: bool = True) -> Iterator[Bench]:
         patch.setattr(runtime, "consumer", it.consumer)
         patch.setattr(engine, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=it.new_id())))
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
+        patch.setattr(stripe._api_requestor, "_generate_idempotency_key", it.new_id)
         patch.setattr(relay, "_rng", _Even(0))
         patch.setattr(payment, "provider", it.provider)
         patch.setattr(batch, "ThreadPoolExecutor", Pool)

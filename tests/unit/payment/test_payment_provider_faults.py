@@ -42,7 +42,7 @@ NEVER: dict[str, tuple[Fault, str]] = {  # by name
 }
 
 
-@pytest.mark.parametrize("call", ["create", "retrieve"])
+@pytest.mark.parametrize("call", ["create", "retrieve", "cancel"])
 def test_trouble_with_a_call_that_charges_nothing_is_not_done(shop: Shop, call: str) -> None:
     faults = REFUSED | SILENT | DONE
 
@@ -274,7 +274,7 @@ def _verdicts(shop: Shop, call: str, faults: Mapping[str, Fault]) -> dict[str, s
     """What the step says when a call meets each fault, each time with a new order; and nobody is charged twice."""
     verdicts = {}
     for n, (name, fault) in enumerate(faults.items()):
-        order = shop.order(f"ord_{n}")
+        order = shop.order(f"ord_{n}", "pm_card_chargeDeclined" if call == "cancel" else "pm_card_visa")
         if call == "retrieve":
             orders().fix_intent(order.order_id, f"pi_{n}")
         shop.line.plan(call, fault)
@@ -284,5 +284,6 @@ def _verdicts(shop: Shop, call: str, faults: Mapping[str, Fault]) -> dict[str, s
             verdicts[name] = error.reason
         except StepError as error:
             verdicts[name] = type(error).__name__
-        assert len(shop.charges(order.order_id)) == (call == "confirm" and name in DONE)
+        charged = call == "cancel" or (call == "confirm" and name in DONE)
+        assert len(shop.charges(order.order_id)) == charged
     return verdicts

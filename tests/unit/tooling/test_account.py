@@ -2,6 +2,7 @@
 
 import io
 import os
+import subprocess
 from typing import Any
 
 import pytest
@@ -114,3 +115,24 @@ def test_ses_in_its_sandbox_is_said_with_the_way_out() -> None:
 def test_with_all_done_nothing_is_left_to_do() -> None:
     advice = mail_advice(FakeSes(verified=True, production=True), "me@example.com", "eu-central-1")
     assert "Nothing is left to do" in advice
+
+
+@pytest.mark.parametrize(("stage", "passed"), [("sandbox", ["producers"]), ("prod", ["producers", "operators"])])
+def test_producers_and_operators_reach_the_stages_that_know_them(
+    monkeypatch: pytest.MonkeyPatch, stage: str, passed: list[str]
+) -> None:
+    arn = "arn:aws:iam::111122223333:role/partner"
+    monkeypatch.setenv("PRODUCERS", arn)
+    monkeypatch.setenv("OPERATORS", arn)
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+
+    account.cdk("synth", stage, {})
+
+    (command,) = commands
+    assert [name for name in ("producers", "operators") if f"{name}={arn}" in command] == passed

@@ -1,7 +1,7 @@
 """boto3 clients: one of each kind a process, made when first used, with explicit timeouts."""
 
-import functools
 import os
+import threading
 from typing import Any
 
 import boto3
@@ -13,9 +13,20 @@ def request_s() -> float:
     return float(os.environ["CLIENT_CONNECT_TIMEOUT_S"]) + float(os.environ["CLIENT_READ_TIMEOUT_S"])
 
 
-@functools.cache
+_clients: dict[str, Any] = {}
+_making = threading.Lock()
+
+
 def client(service: str) -> Any:
-    """The process's client of a service; boto3's defaults of 60 s and several tries would outlive any lease.
+    """The process's client of a service. Threads that ask at once get one, not one each: each takes 50 ms to make."""
+    with _making:
+        if service not in _clients:
+            _clients[service] = make_client(service)
+        return _clients[service]
+
+
+def make_client(service: str) -> Any:
+    """A client with our timeouts; boto3's defaults of 60 s and several tries would outlive any lease.
 
     botocore does not retry: it would hide whether an answer was lost or the request refused, and it knows no
     deadline. DynamoDB writes are sent again by the store, everything else with its message.

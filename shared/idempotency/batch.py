@@ -5,6 +5,7 @@ with an effect in its hand.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
 
+import os
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -67,6 +68,8 @@ def sqs_handler(step: Step[Any]) -> Callable[[dict[str, Any], Any], dict[str, An
 
     It raises, so that the whole batch comes back, only where a failed record can not be named.
     """
+    if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+        runtime.consumer()  # clients are made while Lambda starts the worker, outside the function's timeout
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         consumer = runtime.consumer()

@@ -38,7 +38,7 @@ class Relay(Construct):
             retention_s=settings.times.dlq_retention_s,
         )
         # It sends in tens until its deadline and then raises, so it needs time for one request to each queue.
-        timing = settings.times.timing(Calls(aws=len(consumers)))
+        timing = settings.times.timing(Calls(aws=len(consumers) + 1))  # and one to park
         function = AppFunction(
             self,
             "relay",

@@ -32,6 +32,8 @@ from functions.relay import handler as relay
 from shared import aws, telemetry
 from shared.idempotency import batch, engine, runtime
 from shared.idempotency import clock as clocks
+from shared.idempotency.records import Claim, Duplicate
+from shared.idempotency.store import Store
 from tests.schedules import provider
 from tests.schedules.model import QUEUE_URL, Call
 from tests.schedules.run import Run
@@ -92,6 +94,7 @@ OF_FUNCTION = {
 
 _make_consumer = runtime.consumer.__wrapped__
 _run_engine = engine.Engine.run
+_claim = Store.claim
 
 
 class Bench:
@@ -183,9 +186,10 @@ def bench(*, keep: bool = True) -> Iterator[Bench]:
             patch.setenv(name, value)
         for name in ("_X_AMZN_TRACE_ID", "AWS_ENDPOINT_URL", "API_KEY_SECRET_ARN"):
             patch.delenv(name, raising=False)
-        caches = (aws.client, runtime.engine)
+        caches = (runtime.engine,)
         for cache in caches:
             cache.cache_clear()
+        patch.setattr(aws, "_clients", {})
         it = Bench()
         patch.setattr(clocks, "SYSTEM", it.clock)
         patch.setattr(runtime, "random", SimpleNamespace(SystemRandom=lambda: _Even(0), Random=random.Random))
@@ -197,6 +201,9 @@ def bench(*, keep: bool = True) -> Iterator[Bench]:
         patch.setattr(payment, "provider", it.provider)
         patch.setattr(batch, "ThreadPoolExecutor", Pool)
         patch.setattr(requests.adapters.HTTPAdapter, "send", it.to_provider)
+        # This machine's proxies and passwords are not asked for, at each request.
+        patch.setattr(requests.sessions, "get_environ_proxies", lambda *_, **__: {})
+        patch.setattr(requests.sessions, "get_netrc_auth", lambda _: None)
         # Nobody reads who we are, nor our signature; they take four fifths of a request's time.
         patch.setattr(botocore.useragent.UserAgentString, "to_string", lambda _: "model")
         patch.setattr(botocore.signers.RequestSigner, "sign", lambda *_, **__: None)
@@ -222,9 +229,16 @@ def _observe(patch: pytest.MonkeyPatch, it: Bench) -> None:
         it.now_running.facts.returned(step.record_key(message.event), msgspec.to_builtins(ran.result))
         return ran
 
+    def claimed(self: Store, *arguments: Any, **named: Any) -> Claim | Duplicate:
+        claim = _claim(self, *arguments, **named)
+        if isinstance(claim, Claim):
+            it.now_running.facts.told[current().name] = claim.uncertain
+        return claim
+
     def count(operation: str, counts: Counter[str]) -> None:
         for name, value in counts.items():
             it.now_running.facts.counted[f"{operation} {name}"] += value
 
     patch.setattr(engine.Engine, "run", seen)
+    patch.setattr(Store, "claim", claimed)
     patch.setattr(telemetry, "count", count)

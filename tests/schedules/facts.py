@@ -19,7 +19,8 @@ _INTENT_ONLY = {"intent_id"}
 class Facts:
     """Recorded as it happens; strings, so that they can be compared and printed."""
 
-    claims: dict[str, tuple[str, str, bool]] = field(default_factory=dict)  # strand → record key, owner, uncertain
+    claims: dict[str, tuple[str, str]] = field(default_factory=dict)  # strand → record key, owner
+    told: dict[str, bool] = field(default_factory=dict)  # strand → whether the core told it that it is uncertain
     superseded: set[str] = field(default_factory=set)  # strands
     committed: set[str] = field(default_factory=set)  # strands whose claim was completed by themselves
     results: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # record key → results handed out
@@ -42,11 +43,11 @@ class Facts:
         if by in self.superseded:
             self.offences.add(f"a_zombie_wrote_nothing: {by} wrote {change.key[0]}")
         if text(new, "status") == "INPROGRESS" and owner != was:
-            for strand, (key, _, _) in self.claims.items():
+            for strand, (key, _) in self.claims.items():
                 if key == change.key[0] and strand not in self.committed:
                     self.superseded.add(strand)
-            self.claims[by] = (change.key[0], owner, new["uncertain"]["BOOL"])
-        elif text(old, "status") == "INPROGRESS" and self.claims.get(by, ("", "", False))[1] != was:
+            self.claims[by] = (change.key[0], owner)
+        elif text(old, "status") == "INPROGRESS" and self.claims.get(by, ("", ""))[1] != was:
             self.offences.add(f"a_zombie_wrote_nothing: {by} wrote {change.key[0]}, claimed by {was}")
         elif text(old, "status") == "INPROGRESS" and text(new, "status") == "COMPLETED":
             self.committed.add(by)
@@ -75,6 +76,7 @@ class Facts:
         """Comparable."""
         return (
             sorted(self.claims.items()),
+            sorted(self.told.items()),
             sorted(self.superseded),
             sorted(self.committed),
             sorted((key, sorted(found)) for key, found in self.results.items()),

@@ -20,7 +20,12 @@ RELAY = "functions/relay/handler.py"
 SENDING = "shared/idempotency/sending.py"
 PLACING = "functions/api/placing.py"
 
-CORE_TESTS = ("tests/unit/idempotency",)
+
+def core(*names: str) -> tuple[str, ...]:
+    """Files of the core's unit tests."""
+    return tuple(f"tests/unit/idempotency/test_{name}.py" for name in names)
+
+
 PAYMENT_TESTS = ("tests/unit/payment", "tests/unit/pipeline")
 
 
@@ -33,7 +38,7 @@ class Mutant:
     before: str
     after: str
     hunts: tuple[str, ...] = ()
-    tests: tuple[str, ...] = CORE_TESTS
+    tests: tuple[str, ...] = ()
 
     def apply(self, source: str) -> str:
         """The mutated source. Raises ValueError where the place is gone, or there are several."""
@@ -56,6 +61,7 @@ MUTANTS = (
             "UpdateExpression": (
                 "SET #status = :completed''',
         ("email", "payment"),
+        core("commit"),
     ),
     Mutant(
         "release without the owner condition",
@@ -67,6 +73,7 @@ MUTANTS = (
                     "UpdateExpression": (
                         "SET in_progress_expiration''',
         ("payment",),
+        core("release"),
     ),
     Mutant(
         "take over a claim whose lease runs",
@@ -74,12 +81,15 @@ MUTANTS = (
         "AND in_progress_expiration <= :now_ms AND",
         "AND (in_progress_expiration <= :now_ms OR attribute_exists(id)) AND",
         ("email", "payment"),
+        core("found"),
     ),
     Mutant(
         "take over a lapsed claim with another fingerprint",
         STORE,
         "AND validation = :fingerprint)",
         "AND (validation = :fingerprint OR attribute_exists(id)))",
+        (),
+        core("found"),
     ),
     Mutant(
         "never take over a lapsed claim",
@@ -87,12 +97,15 @@ MUTANTS = (
         "AND in_progress_expiration <= :now_ms AND",
         "AND in_progress_expiration <= :now_ms AND attribute_not_exists(id) AND",
         ("email",),
+        core("claim"),
     ),
     Mutant(
         "take an expired record for done",
         STORE,
         '"attribute_not_exists(id) OR expiration <= :now_s OR "',
         '"attribute_not_exists(id) OR (expiration <= :now_s AND attribute_not_exists(id)) OR "',
+        (),
+        core("found"),
     ),
     Mutant(
         "judge the status before the fingerprint",
@@ -100,6 +113,7 @@ MUTANTS = (
         "    if found != fingerprint:",
         '    if found != fingerprint and text(image, "status") != COMPLETED:',
         ("api-reused",),
+        core("found"),
     ),
     Mutant(
         "take a claim in progress for done",
@@ -107,6 +121,7 @@ MUTANTS = (
         "    raise Busy(max(until_ms, now_ms))",
         "    return Duplicate(None)",
         ("email", "payment"),
+        core("found"),
     ),
     Mutant(
         "hand out a duplicate's own result instead of the stored one",
@@ -114,6 +129,7 @@ MUTANTS = (
         "return Duplicate(decode_result(image, key))",
         "return Duplicate(None)",
         ("order",),
+        core("found"),
     ),
     Mutant(
         "forget that an earlier try may have had its effect",
@@ -121,30 +137,39 @@ MUTANTS = (
         '(number(old, "attempt") or 0) + 1, flag(old, "unsettled"), noted)',
         '(number(old, "attempt") or 0) + 1, False, noted)',
         ("email",),
+        core("claim"),
     ),
     Mutant(
         "let a release clear what was uncertain",
         STORE,
         "unsettled = uncertain",
         "unsettled = attempt",
+        (),
+        core("claim"),
     ),
     Mutant(
         "let a commit leave the claim unsettled",
         STORE,
         "expiration = :expiration, unsettled = :false",
         "expiration = :expiration, unsettled = if_not_exists(missing, unsettled), was = :false",
+        (),
+        core("commit", "claim"),
     ),
     Mutant(
         "keep an old outbox through a takeover",
         STORE,
         '"REMOVE #data, outbox"',
         '"REMOVE #data"',
+        (),
+        core("claim"),
     ),
     Mutant(
         "a new token for each resend",
         STORE,
         "return call(**request)",
         'return call(**request | ({"ClientRequestToken": f"{resends}"} if "TransactItems" in request else {}))',
+        (),
+        core("resend", "commit"),
     ),
     Mutant(
         "take a cancelled transaction for done",
@@ -157,6 +182,8 @@ MUTANTS = (
             except _Refused as refused:
                 if 0 in refused.images:
                     return recognise""",
+        (),
+        core("resend", "reasons", "engine"),
     ),
     Mutant(
         "take a conflict for done",
@@ -168,6 +195,7 @@ MUTANTS = (
         raise _Refused({n: images.get(n) for n in range(1, items)})
     if any""",
         ("order", "email"),
+        core("reasons"),
     ),
     Mutant(
         "take a refusal by the row for done whatever the row says",
@@ -175,6 +203,8 @@ MUTANTS = (
         """                    if error := left[position - 1].judge(row):
                         raise error from refused""",
         "                    left[position - 1].judge(row)",
+        (),
+        core("commit", "once"),
     ),
     Mutant(
         "not know one's own claim again",
@@ -183,6 +213,8 @@ MUTANTS = (
                 return claim_of(image, key)""",
         """            if text(image, "owner") == owner and not owner:
                 return claim_of(image, key)""",
+        (),
+        core("claim"),
     ),
     Mutant(
         "take somebody else's completed record for one's own commit",
@@ -190,6 +222,7 @@ MUTANTS = (
         'if text(image, "owner") != claim.owner or text(image, "status") != COMPLETED:',
         'if text(image, "status") != COMPLETED:',
         ("payment", "email"),
+        core("commit"),
     ),
     Mutant(
         "write the order outside the record's transaction",
@@ -202,6 +235,7 @@ MUTANTS = (
                     self._send(self.client.transact_write_items, {"TransactItems": [entry]}, deadline_ms)
             except _Refused as refused:""",
         ("payment",),
+        core("commit", "once"),
     ),
     Mutant(
         "publish outside the transaction",
@@ -217,6 +251,7 @@ MUTANTS = (
                     self.client.put_item(TableName=self.table, Item=late)
             except""",
         ("order", "chain"),
+        core("commit", "once"),
     ),
     Mutant(
         "one owner for the whole process",
@@ -224,6 +259,7 @@ MUTANTS = (
         "default=lambda: uuid.uuid4().hex",
         'default=lambda: "worker"',
         ("email", "payment"),
+        core("engine"),
     ),
     Mutant(
         "a lease of zero",
@@ -231,12 +267,15 @@ MUTANTS = (
         "return deadline_ms + int(self.skew_s * 1000)",
         "return self.clock.now_ms()",
         ("email", "payment"),
+        core("engine"),
     ),
     Mutant(
         "a lease that ends with the deadline",
         ENGINE,
         "return deadline_ms + int(self.skew_s * 1000)",
         "return deadline_ms",
+        (),
+        core("engine"),
     ),
     Mutant(
         "release after an ambiguous error",
@@ -244,18 +283,23 @@ MUTANTS = (
         "        except (NotDone, Permanent) as error:",
         "        except (NotDone, Permanent, Unknown) as error:",
         ("email",),
+        core("engine"),
     ),
     Mutant(
         "forget a refused request whatever came before it",
         ENGINE,
         "forget = isinstance(error, Permanent) and not claim.uncertain",
         "forget = isinstance(error, Permanent)",
+        (),
+        core("engine"),
     ),
     Mutant(
         "take an unexpected error for nothing done",
         ENGINE,
         '            raise Unknown(f"{type(error).__name__} in {step.operation}") from error',
         '            raise NotDone(f"{type(error).__name__} in {step.operation}") from error',
+        (),
+        core("engine"),
     ),
     Mutant(
         "read the time once per process",
@@ -267,6 +311,7 @@ MUTANTS = (
         \"""
         now_ms = globals().setdefault("_started_ms", self.clock.now_ms())""",
         ("email",),
+        core("claim", "found"),
     ),
     Mutant(
         "acknowledge busy",
@@ -274,6 +319,7 @@ MUTANTS = (
         "job.retry_in_s = _seconds_until(consumer, error.until_ms)",
         "job.retry_in_s = None",
         ("email", "payment"),
+        core("batch_time", "batch"),
     ),
     Mutant(
         "acknowledge what is to be retried",
@@ -284,6 +330,7 @@ MUTANTS = (
         return
         logger.warning""",
         (),
+        core("batch"),
     ),
     Mutant(
         "acknowledge a step whose outcome is unknown",
@@ -291,6 +338,7 @@ MUTANTS = (
         "job.retry_in_s = max(job.retry_in_s or 0, _seconds_until(consumer, consumer.engine.lease_end(deadline_ms)))",
         "job.retry_in_s = None",
         ("email", "payment"),
+        core("batch"),
     ),
     Mutant(
         "acknowledge although parking failed",
@@ -301,6 +349,8 @@ MUTANTS = (
         """    job.retry_in_s = None
     parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())
     job.counts[telemetry.PARKED] += 1""",
+        (),
+        core("parking"),
     ),
     Mutant(
         "return from the batch runner while a step runs",
@@ -316,6 +366,7 @@ MUTANTS = (
     for future in ():
         future.result()""",
         ("order-batch",),
+        core("batch_order"),
     ),
     Mutant(
         "report the first failure of a batch only",
@@ -323,12 +374,15 @@ MUTANTS = (
         "failed = [job for job in jobs if job.retry_in_s is not None]",
         "failed = [job for job in jobs if job.retry_in_s is not None][:1]",
         ("order-batch",),
+        core("batch"),
     ),
     Mutant(
         "start a step that has no time",
         BATCH,
         "    if left_s < consumer.step_needs_s:",
         "    if left_s < 0:",
+        (),
+        core("batch_time"),
     ),
     Mutant(
         "confirm the intent that was just made, not the one on the row",

@@ -94,7 +94,7 @@ def mailed_again_out_of_the_blue(run: Run) -> None:
 def mailed_again_without_knowing(run: Run) -> None:
     first = run.model.rest.mails[0]
     run.faults.append("A+")
-    run.facts.claims["Z"] = (f"email.send#{ORDER_ID}", "Z1", False)
+    run.facts.told["Z"] = False
     run.model.rest.mails.append(Mail("Z", first.request))
 
 

@@ -43,7 +43,7 @@ QUEUES = ("orders", "payments", "emails", "dlq", "relay-dlq")
 SERVICES = ("dynamodb", "sqs", "s3", "sesv2", "secretsmanager")
 
 # Making a client takes longer than most tests; moto forgets its state in between, the clients have none.
-_client = functools.cache(aws.client.__wrapped__)
+_client = functools.cache(aws.make_client)
 
 
 @dataclass

@@ -140,6 +140,24 @@ def test_a_fifo_group_runs_in_order_one_at_a_time(world: World) -> None:
         assert [name for name in ran if name[0] == group] == [f"{group}{n}" for n in range(4)]
 
 
+def test_a_fifo_group_that_stopped_does_not_stop_another_that_shares_a_key_with_it(world: World) -> None:
+    """They stand in one lane, one after the other; the promise of order is each group's own."""
+
+    def verdict(name: str) -> Outcome:
+        if name == "a0":
+            raise NotDone("no")
+        return DONE
+
+    watch = Watch(verdict)
+    records = [
+        sqs_record(name, wanted(key), correlation_id=name, group=name[0])
+        for name, key in [("a0", "shared"), ("b0", "shared"), ("a1", "own"), ("b1", "other")]
+    ]
+
+    assert deliver(world, external(watch), *records) == ["a0", "a1"]
+    assert watch.order == ["a0", "b0", "b1"]
+
+
 def test_a_parked_record_of_a_fifo_group_does_not_stop_it(world: World) -> None:
     def verdict(name: str) -> Outcome:
         if name == "a0":

@@ -1,17 +1,15 @@
 """Email: tells the customer that the order is paid or declined, and marks the order mailed."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import msgspec
-from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.email.mails import RECEIPT, Mail, mail_about
 from functions.email.ses import send_mail
 from shared import aws
 from shared.idempotency import Attempt, Effect, KeyReused, NotDone, Outcome, step
 from shared.idempotency.batch import sqs_handler
+from shared.idempotency.harmless import harmless
 from shared.orders import writes
 from shared.orders.events import OrderDeclined, OrderEvent, OrderPaid
 from shared.orders.repository import orders
@@ -30,7 +28,7 @@ class Mailed(msgspec.Struct, frozen=True):
 @step("email.send", event=(OrderPaid, OrderDeclined), key=lambda order: order.order_id, effect=Effect.EXTERNAL)
 def send(event: OrderEvent, attempt: Attempt) -> Outcome:
     """Receipt to S3, mail by SES, and the order is final. Payment is never touched by mail trouble."""
-    with _nothing_sent():
+    with harmless("before the mail"):
         order = _order(event)
         if order.mailed_at:
             return Outcome(Mailed(order.order_id, order.mail or "", order.mail_id or ""), duplicate=True)
@@ -84,16 +82,6 @@ def _send(order: Order, mail: Mail, attempt: Attempt) -> str:
     return send_mail(
         aws.client("sesv2"), mail, sender=os.environ["SENDER"], to=order.customer.email, effect_key=attempt.key
     )
-
-
-@contextmanager
-def _nothing_sent() -> Iterator[None]:
-    """Before the mail, all that AWS refuses or does not answer is known to have told the customer nothing."""
-    try:
-        yield
-    except (ClientError, BotoCoreError) as error:
-        code = error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
-        raise NotDone(code) from error
 
 
 handler = sqs_handler(send)

@@ -10,7 +10,6 @@ import msgspec
 
 from functions.payment.intent import Intent
 from functions.payment.provider import provider
-from functions.payment.troubles import harmless
 from shared.idempotency import (
     Attempt,
     Effect,
@@ -23,6 +22,7 @@ from shared.idempotency import (
     step,
 )
 from shared.idempotency.batch import sqs_handler
+from shared.idempotency.harmless import harmless
 from shared.orders import writes
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced
 from shared.orders.repository import orders

@@ -13,9 +13,10 @@ from dataclasses import replace
 import stripe
 
 from functions.payment.intent import Intent, read, read_from
-from functions.payment.troubles import Replayed, harmless, trouble
+from functions.payment.troubles import Replayed, trouble
 from shared import aws
 from shared.idempotency import Attempt
+from shared.idempotency.harmless import harmless
 from shared.orders.events import OrderPlaced
 from shared.telemetry import logger
 

@@ -1,10 +1,6 @@
 """What went wrong with a request, in the core's words: is it known that nothing was charged?"""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import stripe
-from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.idempotency import NotDone, Permanent, StepError, Unknown
 
@@ -54,14 +50,3 @@ def _permanent(code: str | None, param: str | None) -> str | None:
 def _is_replayed(error: stripe.StripeError) -> bool:
     """https://docs.stripe.com/error-low-level: replays say so in a header."""
     return (error.headers or {}).get("Idempotent-Replayed") == "true"
-
-
-@contextmanager
-def harmless(what: str) -> Iterator[None]:
-    """AWS requests that charge nothing: whatever becomes of one, the step was not done. `what` goes into the log."""
-    try:
-        yield
-    except ClientError as error:
-        raise NotDone(f"{what}: {error.response['Error']['Code']}") from error
-    except BotoCoreError as error:
-        raise NotDone(f"{what}: {type(error).__name__}") from error

@@ -62,6 +62,9 @@ class NewOrder(Event, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError(f"Expected an ISO 4217 code, got {self.currency} - at `$.currency`")
         if not 1 <= self.total <= MAX_AMOUNT:
             raise ValueError(f"Expected a total from 1 to {MAX_AMOUNT}, got {self.total} - at `$.items`")
+        if DECIMALS[self.currency] == 3 and self.total % 10:
+            # https://docs.stripe.com/currencies#three-decimal
+            raise ValueError(f"Expected a total that ends in 0, got {self.total} {self.currency} - at `$.items`")
 
     @property
     def total(self) -> int:

@@ -20,7 +20,7 @@ from tests.schedules.services import Message
 from tests.schedules.sources import Delivery, Source, StreamSource
 from tests.schedules.strands import JOIN, Process, Strand, current, maybe_current
 from tests.schedules.trace import line
-from tests.unit.world import Context, FakeClock, Killed
+from tests.unit.world import FakeClock, Killed
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 START_MS = 1_800_000_000_000
@@ -55,6 +55,20 @@ class Invocation:
     function: str
 
 
+@dataclass(frozen=True)
+class Deadline:
+    """Lambda's context: its own clock ends the worker, not the worker's."""
+
+    clock: FakeClock
+    deadline_ms: int
+    aws_request_id: str = "request"
+    function_name: str = "function"
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds that are left."""
+        return self.deadline_ms - self.clock.ms
+
+
 class Stuck(Exception):
     """The work does not come to an end."""
 
@@ -69,7 +83,9 @@ class Run:
     sources: list[Source] = field(default_factory=list)
     active: list[Invocation] = field(default_factory=list)
     started: int = 0
+    skew_ms: int = 0  # how far the clock of the next worker is off
     last: str = ""  # the strand that moved last
+    most: int = len(LETTERS)  # deliveries: more of them are work without end
     trace: list[str] | None = None
     faults: list[str] = field(default_factory=list)
 
@@ -77,7 +93,7 @@ class Run:
         self.clock = self.place.clock
         self.clock.ms = START_MS
         self.facts = Facts()
-        self.model = Model(self.clock.now_ms, self._by, self._new_id, self._applied, self._accepted)
+        self.model = Model(lambda: self.clock.ms, self._by, self._new_id, self._applied, self._accepted)
 
     # What production code does
 
@@ -238,13 +254,13 @@ class Run:
         self._tell(f"          time passes: {self._elapsed()}")
 
     def _start(self, source: Source) -> None:
-        if self.started == len(LETTERS):
+        if self.started == self.most:
             raise Stuck("deliveries without end")
-        name = LETTERS[self.started]
+        name = LETTERS[self.started % 26] + "'" * (self.started // 26)
         self.started += 1
         delivery = source.take()
-        context = Context(self.clock, source.timeout_s)
-        process = Process(name, context.deadline_ms)
+        process = Process(name, self.clock.ms + int(source.timeout_s * 1000), skew_ms=self.skew_ms)
+        context = Deadline(self.clock, process.deadline_ms)
         it = Invocation(process, source, delivery, source.function)
         self.active.append(it)
         self._tell(f"{source.label:<4} {name:<4} {source.function} starts: {delivery.about}")

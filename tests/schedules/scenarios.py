@@ -85,14 +85,14 @@ def queue(run: Run, name: str, bodies: tuple[str, ...] = (), batch: int = 1) -> 
 
 def stream(run: Run) -> None:
     """The relay behind the idempotency table's stream."""
-    run.sources.append(StreamSource("r", "relay", TIMEOUTS_S["relay"], run.clock.now_ms))
+    run.sources.append(StreamSource("r", "relay", TIMEOUTS_S["relay"], lambda: run.clock.ms))
 
 
 def client(run: Run, label: str, quantity: int = 2) -> None:
     """A client of the API that repeats its request until it is told how it ended."""
     order = json.loads(order_requested(quantity=quantity))["data"]
     order.pop("order_id")
-    run.sources.append(ClientSource(label, "api", TIMEOUTS_S["api"], run.clock.now_ms, json.dumps(order), run.facts))
+    run.sources.append(ClientSource(label, "api", TIMEOUTS_S["api"], lambda: run.clock.ms, json.dumps(order), run.facts))
 
 
 # States to begin with

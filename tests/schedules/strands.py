@@ -78,6 +78,7 @@ class Process:
     result: Any = None
     crashed: BaseException | None = None
     stalled: bool = False
+    skew_ms: int = 0  # how far its clock is off
     provider: Any = None  # what it caches: its payment provider's client
 
     def start(self, handler: Callable[[], Any]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from shared.idempotency import Attempt, EffectWithoutState, KeyReused, NotDone, Outcome, Permanent, Unknown
 from shared.idempotency.events import fingerprint
+from shared.idempotency.outbox import unpack
 from shared.telemetry import logger
 from tests.unit.conftest import World
 from tests.unit.idempotency.conftest import Lines, Metrics
@@ -151,10 +152,42 @@ def test_every_thread_logs_under_its_own_correlation_id(world: World, lines: Lin
 
 
 def test_no_key_of_one_message_is_left_for_the_next(world: World, lines: Lines) -> None:
-    deliver(world, external(does(DONE)), sqs_record("m1", wanted("p")))
+    def says(_: ParcelWanted, attempt: Attempt) -> Outcome:
+        if attempt.correlation_id == "c-1":
+            logger.thread_safe_append_keys(intent="pi_1")
+        raise NotDone("so that the next one of the lane runs too")
+
+    deliver(world, external(says), *[sqs_record(f"m{n}", wanted("p"), correlation_id=f"c-{n}") for n in (1, 2)])
     logger.info("afterwards")
 
-    assert not {"correlation_id", "message_id", "key", "receive_count"} & lines()[-1].keys()
+    first, second, *_, last = lines()
+    assert (first["correlation_id"], first["intent"]) == ("c-1", "pi_1")
+    assert second["correlation_id"] == "c-2"
+    assert "intent" not in second
+    assert not {"correlation_id", "message_id", "key", "receive_count", "intent"} & last.keys()
+
+
+@pytest.mark.parametrize(
+    ("of_the_message", "of_the_invocation", "sent"),
+    [("Root=1-m", "Root=1-i", "Root=1-m"), (None, "Root=1-i", "Root=1-i"), (None, None, None)],
+)
+def test_the_trace_of_a_message_goes_on_with_its_events_or_else_that_of_the_invocation(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    of_the_message: str | None,
+    of_the_invocation: str | None,
+    sent: str | None,
+) -> None:
+    message = sqs_record("m1", wanted("p"))
+    if of_the_message:
+        message["attributes"]["AWSTraceHeader"] = of_the_message
+    if of_the_invocation:
+        monkeypatch.setenv("_X_AMZN_TRACE_ID", of_the_invocation)
+
+    deliver(world, external(does(Outcome("done", publish=[ParcelSent(parcel_id="p")]))), message)
+
+    (entry,) = unpack(record(world, SEND)["outbox"])
+    assert entry.trace == sent
 
 
 def test_a_failed_back_off_is_told(world: World, lines: Lines) -> None:

@@ -206,3 +206,10 @@ def test_the_largest_order_is_far_below_what_a_record_and_a_message_carry() -> N
     read(largest)
 
     assert len(json.dumps(largest).encode()) < 20_000
+
+
+def test_a_total_in_thousandths_ends_in_the_zero_that_the_provider_asks_for() -> None:
+    dinars = changed("currency", "KWD")
+
+    read(dinars)  # 2500
+    assert "ends in 0" in refused({**dinars, "items": [{"sku": "A-1", "quantity": 1, "unit_price": 2505}]})

@@ -140,6 +140,16 @@ def test_a_placed_order_is_not_placed_again_and_another_under_its_id_is_refused(
     assert world.row(order_id) == before
 
 
+def test_an_order_is_placed_only_as_it_was_requested(world: World) -> None:
+    perform(world, request(world))
+    before = world.row("api_1")
+
+    with pytest.raises(KeyReused):
+        perform(world, place(world, "api_1", unit_price=1300))
+
+    assert world.row("api_1") == before
+
+
 @pytest.mark.parametrize("state", STATES[1:])
 def test_an_order_is_never_placed_back_from_a_later_state(world: World, state: str) -> None:
     before = put_row(world, state, fingerprint=fingerprint(order()))

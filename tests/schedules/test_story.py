@@ -1,0 +1,123 @@
+"""Stories of many orders: copies, delays, replays from long ago, records forgotten, clocks apart, and faults at will.
+
+Hypothesis draws them, and shrinks one that breaks something to its shortest form; the trace tells it call by call.
+"""
+
+import json
+from typing import Any
+
+from hypothesis import note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.schedules.bench import bench
+from tests.schedules.invariants import ALWAYS, FINALLY, broken
+from tests.schedules.run import Run
+from tests.schedules.scenarios import Scenario, order_requested, queue, stream
+
+METHODS = ("pm_card_visa", "pm_card_chargeDeclined", "pm_sandbox_error_after", "pm_sandbox_drop")
+# Two workers' clocks may differ by as much as the lease allows for: LEASE_SKEW_S, 2 s, is 1 s to either side.
+SKEW_MS = 1000
+FAULTS = 6
+STORY = Scenario("story", lambda *_: None, frozenset({"paid", "declined"}), mailed=True, relayed=True)
+
+
+class Story(RuleBasedStateMachine):
+    """Whatever happens, the promise holds at every rest, and all ends well."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.place = bench()
+        at = self.place.__enter__()
+        self.trace: list[str] = []
+        self.run: Run = Run(at, FAULTS, most=2000, trace=self.trace)
+        at.run = self.run
+        queue(self.run, "orders")
+        stream(self.run)
+        queue(self.run, "payments")
+        queue(self.run, "emails")
+        self.ordered: dict[str, str] = {}
+
+    @rule(number=st.integers(1, 3), method=st.sampled_from(METHODS), copies=st.integers(1, 2))
+    def order(self, number: int, method: str, copies: int) -> None:
+        """An order comes, or comes again: one id, one request."""
+        order_id = f"ord_{number}"
+        method = self.ordered.setdefault(order_id, method)
+        for _ in range(copies):
+            self.run.model.queues.put("orders", {"MessageBody": order_requested(order_id, method)})
+
+    @rule(data=st.data(), moves=st.integers(1, 12))
+    def go_on(self, data: st.DataObject, moves: int) -> None:
+        """Somebody moves, in any order; now and then something goes wrong."""
+        for _ in range(moves):
+            if not self.run.active and not self.run.settle():
+                return
+            self.run.move(data.draw(st.sampled_from(self.run.moves()), label="move"))
+
+    @rule(skew_ms=st.integers(-SKEW_MS, SKEW_MS))
+    def clocks_differ(self, skew_ms: int) -> None:
+        """The workers that start from now on have another clock."""
+        self.run.skew_ms = skew_ms
+
+    @rule(seconds=st.integers(1, 120))
+    def time_passes(self, seconds: int) -> None:
+        """Leases end, messages become visible."""
+        self.run.clock.advance(seconds)
+
+    @precondition(lambda self: any(self.run.model.queues.sent.values()))
+    @rule(data=st.data())
+    def replay(self, data: st.DataObject) -> None:
+        """A message of any age is delivered once more: from a DLQ, by a person, by SQS itself."""
+        queues = self.run.model.queues
+        name = data.draw(st.sampled_from([name for name, sent in queues.sent.items() if sent]), label="queue")
+        message = data.draw(st.sampled_from(queues.sent[name]), label="message")
+        queues.put(name, {"MessageBody": message.body})
+
+    @precondition(lambda self: not self.run.active and self.completed())
+    @rule(data=st.data())
+    def forget(self, data: st.DataObject) -> None:
+        """TTL deletes a record long after its work was done; its events were sent by then."""
+        if self.unread():
+            return
+        key = data.draw(st.sampled_from(self.completed()), label="record")
+        self.run.model.tables.call("DeleteItem", {"TableName": "idempotency", "Key": {"id": {"S": key}}})
+
+    @invariant()
+    def the_promise_holds_at_every_rest(self) -> None:
+        if not self.run.active:
+            self.check(broken(STORY, self.run, ALWAYS))
+
+    def completed(self) -> list[str]:
+        records = self.run.model.tables.items["idempotency"]
+        return sorted(key for (key,), record in records.items() if record["status"] == {"S": "COMPLETED"})
+
+    def unread(self) -> bool:
+        return any(source.label == "r" and source.next_ms() is not None for source in self.run.sources)
+
+    def check(self, wrong: list[str]) -> None:
+        if wrong:
+            note("\n".join(self.trace))
+        assert not wrong
+
+    def teardown(self) -> None:
+        """Nothing goes wrong any more: everything ends."""
+        try:
+            self.run.faults_left = 0
+            while self.run.active or self.run.settle():
+                self.run.move(self.run.moves()[0])
+            if self.ordered:
+                self.check(broken(STORY, self.run, ALWAYS + FINALLY))
+                self.check(list(self.wrongly_ended()))
+        finally:
+            self.run.close()
+            self.place.__exit__(None, None, None)
+
+    def wrongly_ended(self) -> Any:
+        """By its card, each order has one end; and one charge tells it."""
+        for (order_id,), row in self.run.model.tables.items["orders"].items():
+            wanted = "declined" if "Declined" in self.ordered[order_id] else "paid"
+            if row["state"] != {"S": wanted}:
+                yield f"{order_id} ends {json.dumps(row['state'])}"
+
+
+TestStory = Story.TestCase

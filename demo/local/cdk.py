@@ -77,8 +77,8 @@ class Cdk:
         self._processes.append(process)
         assert process.stdout is not None  # noqa: S101 - tells mypy what PIPE means
         try:
-            with log.open("w") as kept:
-                for line in process.stdout:
+            with log.open("w") as kept, process.stdout as lines:
+                for line in lines:
                     kept.write(line)
                     listen(line)
             failed = process.wait() != 0

@@ -8,9 +8,16 @@ from typing import Any
 
 from hypothesis import note
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
-from tests.schedules.bench import bench
+from tests.schedules.bench import Bench
 from tests.schedules.invariants import ALWAYS, FINALLY, broken
 from tests.schedules.run import Run
 from tests.schedules.scenarios import Scenario, order_requested, queue, stream
@@ -25,13 +32,13 @@ STORY = Scenario("story", lambda *_: None, frozenset({"paid", "declined"}), mail
 class Story(RuleBasedStateMachine):
     """Whatever happens, the promise holds at every rest, and all ends well."""
 
+    place: Bench
+
     @initialize()
     def begin(self) -> None:
-        self.place = bench()
-        at = self.place.__enter__()
         self.trace: list[str] = []
-        self.run: Run = Run(at, FAULTS, most=2000, trace=self.trace)
-        at.run = self.run
+        self.run: Run = Run(self.place, FAULTS, most=2000, trace=self.trace)
+        self.place.run = self.run
         queue(self.run, "orders")
         stream(self.run)
         queue(self.run, "payments")
@@ -110,7 +117,6 @@ class Story(RuleBasedStateMachine):
                 self.check(list(self.wrongly_ended()))
         finally:
             self.run.close()
-            self.place.__exit__(None, None, None)
 
     def wrongly_ended(self) -> Any:
         """By its card, each order has one end; and one charge tells it."""
@@ -120,4 +126,7 @@ class Story(RuleBasedStateMachine):
                 yield f"{order_id} ends {json.dumps(row['state'])}"
 
 
-TestStory = Story.TestCase
+def test_every_story_ends_well(place: Bench) -> None:
+    Story.place = place
+
+    run_state_machine_as_test(Story)

@@ -1,7 +1,7 @@
 # make help tells what there is. Every target sets up what it needs by itself, once.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock test lint types unit stacks e2e up down demo invoke logs synth deploy destroy clean
+.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo invoke logs synth deploy destroy clean
 
 PYTHON_PACKAGES := .venv/.done
 NODE_PACKAGES := node_modules/.done
@@ -48,6 +48,15 @@ types: $(PYTHON_PACKAGES) ## mypy --strict
 
 unit: $(PYTHON_PACKAGES) ## the core, the functions, every schedule of crashes: no AWS, seconds
 	$(PYTEST) -n 2 tests/unit tests/schedules
+
+verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random walks (minutes)
+	@$(PY) -m tests.schedules verify
+
+replay: $(PYTHON_PACKAGES) ## show a schedule call by call (SCHEDULE=payment:pAAA?pBA, as a failing test prints it)
+	@$(PY) -m tests.schedules replay '$(SCHEDULE)'
+
+mutants: $(PYTHON_PACKAGES) ## break the code in named ways; each must be noticed (minutes)
+	@$(PY) -m tests.schedules mutants
 
 stacks: $(READY) $(WHEELS) ## the synthesised templates
 	$(PYTEST) tests/stacks

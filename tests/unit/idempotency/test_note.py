@@ -121,3 +121,14 @@ def test_a_note_is_of_its_own_request_alone(world: World) -> None:
     sender.run(world, weight=2)
 
     assert sender.told == [None, None, None]
+
+
+def test_a_note_that_stands_is_not_written_again(world: World) -> None:
+    sender = Sender()
+    world.wire.always("TransactWriteItems", DENIED)
+    for requests in (2, 1):  # claim and note, then the claim alone
+        before = world.wire.count("UpdateItem")
+        with pytest.raises(NotWritten):
+            sender.run(world)
+        assert world.wire.count("UpdateItem") - before == requests
+        lapse(world)

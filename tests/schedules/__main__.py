@@ -19,9 +19,20 @@ from tests.schedules.table import say, table
 from tests.schedules.walks import walk
 
 TWO_FAULTS = (
-    *("payment", "payment-declined", "email", "email-declined", "order-batch", "order", "relay", "api", "api-reused"),
+    *(
+        "payment",
+        "payment-declined",
+        "payment-cold",
+        "email",
+        "email-declined",
+        "order-batch",
+        "order",
+        "relay",
+        "api",
+        "api-reused",
+    ),
 )
-ONE_FAULT = ("chain", "payment-slow", "payment-error-before", "payment-error-after", "payment-drop")
+ONE_FAULT = ("chain", "pipeline", "payment-slow", "payment-error-before", "payment-error-after", "payment-drop")
 WALKED = ("pipeline", "chain", "payment", "payment-declined", "payment-slow", "payment-drop", "email")
 WRITTEN = Path("build/verify.json")
 
@@ -52,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def show_schedule(schedule: str) -> int:
     """Print its trace and what it breaks."""
+    if schedule.partition(":")[0] not in SCENARIOS:
+        say(f"a schedule is a scenario and its moves, as payment:pAAA?pBA; scenarios are {', '.join(SCENARIOS)}")
+        return 2
     with bench() as place:
         trace, wrong = replay(place, schedule)
     say("\n".join(trace))

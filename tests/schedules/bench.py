@@ -143,11 +143,14 @@ class Bench:
         return self._consumers[self._function]
 
     def provider(self) -> Provider:
-        """`provider()`, one for each process: a worker that has not fetched the API key yet."""
-        process = current().process
-        if process.provider is None:
-            process.provider = make_provider.__wrapped__()
-        found: Provider = process.provider
+        """`provider()`, one for each process; a warm one has the API key already."""
+        strand = current()
+        found: Provider = strand.process.provider or make_provider.__wrapped__()
+        if self.now_running.warm and strand.process.provider is None:
+            strand.inside = True
+            found._connected()
+            strand.inside = False
+        strand.process.provider = found
         return found
 
     @property

@@ -33,7 +33,9 @@ SKEW_S = 2.0  # how far past its deadline a lease goes
 class Place(Protocol):
     """What a run needs of the bench."""
 
-    clock: FakeClock
+    @property
+    def clock(self) -> FakeClock:
+        """The time."""
 
     def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
         """The production handler."""
@@ -83,6 +85,7 @@ class Run:
     sources: list[Source] = field(default_factory=list)
     active: list[Invocation] = field(default_factory=list)
     started: int = 0
+    warm: bool = True  # workers have fetched the provider's API key before
     skew_ms: int = 0  # how far the clock of the next worker is off
     last: str = ""  # the strand that moved last
     most: int = len(LETTERS)  # deliveries: more of them are work without end
@@ -256,7 +259,7 @@ class Run:
     def _start(self, source: Source) -> None:
         if self.started == self.most:
             raise Stuck("deliveries without end")
-        name = LETTERS[self.started % 26] + "'" * (self.started // 26)
+        name = _name(self.started)
         self.started += 1
         delivery = source.take()
         process = Process(name, self.clock.ms + int(source.timeout_s * 1000), skew_ms=self.skew_ms)
@@ -336,6 +339,12 @@ class Run:
 
     def _elapsed(self) -> str:
         return f"{(self.clock.ms - START_MS) / 1000:.1f} s since the start"
+
+
+def _name(number: int) -> str:
+    """A to Z, as schedules are spelled; then AA, and so on, for stories."""
+    before, last = divmod(number, len(LETTERS))
+    return (_name(before - 1) if before else "") + LETTERS[last]
 
 
 def _strands(process: Process) -> object:

@@ -92,7 +92,9 @@ def client(run: Run, label: str, quantity: int = 2) -> None:
     """A client of the API that repeats its request until it is told how it ended."""
     order = json.loads(order_requested(quantity=quantity))["data"]
     order.pop("order_id")
-    run.sources.append(ClientSource(label, "api", TIMEOUTS_S["api"], lambda: run.clock.ms, json.dumps(order), run.facts))
+    run.sources.append(
+        ClientSource(label, "api", TIMEOUTS_S["api"], lambda: run.clock.ms, json.dumps(order), run.facts)
+    )
 
 
 # States to begin with
@@ -152,6 +154,14 @@ def _payment(method: str) -> Callable[[Bench, Run], None]:
     return prepare
 
 
+def _payment_cold(bench: Bench, run: Run) -> None:
+    """One message, and workers that must fetch the API key first."""
+    found = seed(bench, "pm_card_visa", "orders")
+    plant(run, found)
+    queue(run, "payments", found.sent["payments"])
+    run.warm = False
+
+
 def _email(method: str) -> Callable[[Bench, Run], None]:
     def prepare(bench: Bench, run: Run) -> None:
         found = seed(bench, method, "orders", "payments")
@@ -206,6 +216,7 @@ SCENARIOS = {
         Scenario("order-batch", _order_in_one_batch, PLACED),
         Scenario("payment", _payment("pm_card_visa"), PAID),
         Scenario("payment-declined", _payment("pm_card_chargeDeclined"), DECLINED),
+        Scenario("payment-cold", _payment_cold, PAID),
         Scenario("payment-slow", _payment("pm_sandbox_slow"), PAID),
         Scenario("payment-error-before", _payment("pm_sandbox_error_before"), PAID),
         Scenario("payment-error-after", _payment("pm_sandbox_error_after"), PAID),

@@ -14,6 +14,7 @@ from moto.core.models import botocore_stubber
 
 from demo.local.ministack import MiniStack, free_port
 from tests.schedules.drawn import TABLES, Draw
+from tests.schedules.expressions import Unmodelled
 from tests.schedules.model import Model, read
 
 CLIENT = {
@@ -60,6 +61,34 @@ def moto() -> Iterator[Any]:
     with mock_aws():
         client: Any = boto3.client("dynamodb", **CLIENT)  # type: ignore[call-overload]
         create_tables(client)
+        yield client
+
+
+@pytest.fixture
+def moto_orders() -> Iterator[Any]:
+    """moto with the index of open orders."""
+    with mock_aws():
+        client: Any = boto3.client("dynamodb", **CLIENT)  # type: ignore[call-overload]
+        client.create_table(
+            TableName="orders",
+            KeySchema=[{"AttributeName": "order_id", "KeyType": "HASH"}],
+            AttributeDefinitions=[
+                {"AttributeName": "order_id", "AttributeType": "S"},
+                {"AttributeName": "open_shard", "AttributeType": "S"},
+                {"AttributeName": "open_since", "AttributeType": "N"},
+            ],
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "open-orders",
+                    "KeySchema": [
+                        {"AttributeName": "open_shard", "KeyType": "HASH"},
+                        {"AttributeName": "open_since", "KeyType": "RANGE"},
+                    ],
+                    "Projection": {"ProjectionType": "KEYS_ONLY"},
+                }
+            ],
+            BillingMode="PAY_PER_REQUEST",
+        )
         yield client
 
 
@@ -138,3 +167,135 @@ def test_the_model_and_ministack_answer_random_requests_alike(model: Any, minist
     refused = compare(model, ministack, seed, 150)
 
     assert 15 < refused < 135, "both outcomes must be common, or nothing is compared"
+
+
+# What moto ignores and MiniStack honours: tokens, placeholders that no expression uses.
+
+
+def put(key: str, text: str = "x") -> list[dict[str, Any]]:
+    return [{"Put": {"TableName": "idempotency", "Item": {"id": {"S": key}, "s": {"S": text}}}}]
+
+
+def test_a_transaction_sent_again_under_its_token_is_applied_once(model: Any, ministack: Any) -> None:
+    items = [
+        {
+            "Update": {
+                "TableName": "idempotency",
+                "Key": {"id": {"S": "token"}},
+                "UpdateExpression": "SET n = if_not_exists(n, :zero) + :one",
+                "ExpressionAttributeValues": {":zero": {"N": "0"}, ":one": {"N": "1"}},
+            }
+        }
+    ]
+    for client in (model, ministack):
+        for _ in range(3):
+            client.transact_write_items(TransactItems=items, ClientRequestToken="same")
+
+        item = client.get_item(TableName="idempotency", Key={"id": {"S": "token"}}, ConsistentRead=True)["Item"]
+        assert item["n"] == {"N": "1"}
+
+
+def test_a_token_used_for_another_request_is_a_mismatch(model: Any, ministack: Any) -> None:
+    for client in (model, ministack):
+        client.transact_write_items(TransactItems=put("mismatch"), ClientRequestToken="mine")
+
+        said = answer(
+            client, "TransactWriteItems", {"TransactItems": put("mismatch", "y"), "ClientRequestToken": "mine"}
+        )
+
+        assert said == ("IdempotentParameterMismatchException", None, [])
+
+
+def test_a_token_is_forgotten_after_ten_minutes(model: Any, clock: Clock) -> None:
+    """https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html"""
+    model.transact_write_items(TransactItems=put("a"), ClientRequestToken="mine")
+    clock.ms += 10 * 60 * 1000
+
+    model.transact_write_items(TransactItems=put("a", "y"), ClientRequestToken="mine")
+
+    assert model.get_item(TableName="idempotency", Key={"id": {"S": "a"}})["Item"]["s"] == {"S": "y"}
+
+
+def test_a_cancelled_transaction_leaves_its_token_free(model: Any) -> None:
+    refused = [{"Put": {**put("a")[0]["Put"], "ConditionExpression": "attribute_exists(id)"}}]
+    assert answer(model, "TransactWriteItems", {"TransactItems": refused, "ClientRequestToken": "mine"}) != (None, None)
+
+    model.transact_write_items(TransactItems=put("a"), ClientRequestToken="mine")
+
+    assert "Item" in model.get_item(TableName="idempotency", Key={"id": {"S": "a"}})
+
+
+KEY = {"TableName": "idempotency", "Key": {"id": {"S": "a"}}}
+SET = {"UpdateExpression": "SET s = :s", "ExpressionAttributeValues": {":s": {"S": "x"}}}
+INVALID: dict[str, tuple[str, dict[str, Any]]] = {
+    "a value that is not used": (
+        "UpdateItem",
+        {**KEY, **SET, "ExpressionAttributeValues": {":s": {"S": "x"}, ":unused": {"S": "x"}}},
+    ),
+    "a name that is not used": ("UpdateItem", {**KEY, **SET, "ExpressionAttributeNames": {"#unused": "x"}}),
+    "a value that is not defined": ("UpdateItem", {**KEY, "UpdateExpression": "SET s = :undefined"}),
+    "a copy of what is not there": ("UpdateItem", {**KEY, "UpdateExpression": "SET s = missing"}),
+    "another key": ("UpdateItem", {**KEY, **SET, "UpdateExpression": "SET id = :s"}),
+    "an empty key": ("GetItem", {"TableName": "idempotency", "Key": {"id": {"S": ""}}}),
+    "a key of another table": ("GetItem", {"TableName": "idempotency", "Key": {"order_id": {"S": "a"}}}),
+    "one item twice": ("TransactWriteItems", {"TransactItems": put("a") + put("a", "y")}),
+    "an item over 400 KB": ("PutItem", {"TableName": "idempotency", "Item": put("a", "x" * 410_000)[0]["Put"]["Item"]}),
+    "a token that is too long": ("TransactWriteItems", {"TransactItems": put("a"), "ClientRequestToken": "x" * 37}),
+}
+
+
+@pytest.mark.parametrize("what", INVALID)
+def test_a_request_that_dynamodb_calls_invalid_is_refused(model: Any, what: str) -> None:
+    operation, request = INVALID[what]
+
+    assert answer(model, operation, request) == ("ValidationException", None, [])
+    assert contents(model) == {"idempotency": [], "orders": []}
+
+
+def test_numbers_come_back_in_their_one_spelling(model: Any) -> None:
+    """https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html"""
+    for text, spelled in (("1", "1"), ("7.0", "7"), ("0", "0"), ("-3", "-3"), ("1E+2", "100")):
+        model.put_item(TableName="idempotency", Item={"id": {"S": "a"}, "n": {"N": text}})
+        found = model.get_item(TableName="idempotency", Key={"id": {"S": "a"}})["Item"]["n"]["N"]
+        assert found == spelled
+
+
+def test_an_index_gives_its_items_page_by_page_in_order(model: Any, moto_orders: Any) -> None:
+    for client in (model, moto_orders):
+        for number, since in enumerate((30, 10, 20, 40, 50)):
+            item = {"order_id": {"S": f"o{number}"}, "open_since": {"N": str(since)}, "open_shard": {"S": "open-1"}}
+            client.put_item(TableName="orders", Item=item)
+        client.put_item(TableName="orders", Item={"order_id": {"S": "closed"}})
+        client.put_item(
+            TableName="orders",
+            Item={"order_id": {"S": "other"}, "open_since": {"N": "1"}, "open_shard": {"S": "open-2"}},
+        )
+
+    ours, theirs = (
+        [
+            [item["order_id"]["S"] for item in page["Items"]]
+            for page in client.get_paginator("query").paginate(
+                TableName="orders",
+                IndexName="open-orders",
+                KeyConditionExpression="open_shard = :shard AND open_since <= :before",
+                ExpressionAttributeValues={":shard": {"S": "open-1"}, ":before": {"N": "40"}},
+                ProjectionExpression="order_id",
+                PaginationConfig={"PageSize": 2},
+            )
+        ]
+        for client in (model, moto_orders)
+    )
+
+    assert [one for page in ours for one in page] == ["o1", "o2", "o0", "o3"]
+    assert [page for page in ours if page] == [page for page in theirs if page]
+
+
+def test_what_is_not_modelled_is_not_guessed(model: Any) -> None:
+    for expression in ("size(s) > :n", "s <> :n", "a.b = :n", "contains(s, :n)"):
+        with pytest.raises(Unmodelled):
+            model.update_item(
+                **KEY,
+                UpdateExpression="SET s = :n",
+                ConditionExpression=expression,
+                ExpressionAttributeValues={":n": {"N": "1"}},
+            )

@@ -16,16 +16,14 @@ from tests.unit.idempotency.kit import (
     ParcelSent,
     ParcelWanted,
     completed,
-    deliver,
     external,
     internal,
     put_record,
     put_row,
     record,
-    sqs_record,
-    wanted,
     write,
 )
+from tests.unit.idempotency.messages import deliver, sqs_record, wanted
 from tests.unit.world import answer_lost, cancelled, never_sent, refused
 
 NAME, MAIL, CARD = "Åsa Buyer", "buyer@example.com", "4242424242424242"

@@ -6,19 +6,10 @@ import pytest
 
 from shared.idempotency import Attempt, NotDone, Outcome, Unknown, runtime
 from shared.idempotency.backoff import delay_bounds, receives_to_ride_out
+from shared.idempotency.events import fingerprint
 from tests.unit.conftest import World
-from tests.unit.idempotency.kit import (
-    ParcelWanted,
-    completed,
-    deliver,
-    external,
-    internal,
-    put_record,
-    record,
-    sqs_record,
-    waits,
-    wanted,
-)
+from tests.unit.idempotency.kit import ParcelWanted, completed, external, internal, put_record, record
+from tests.unit.idempotency.messages import deliver, sqs_record, waits, wanted
 from tests.unit.world import Fault, answer_lost, never_sent, refused
 
 BASE_S, CAP_S = 2, 900  # the world's back-off
@@ -207,6 +198,4 @@ def test_a_worker_is_made_of_the_functions_own_environment(world: World, monkeyp
 
 
 def _fingerprint() -> str:
-    from shared.idempotency.events import fingerprint
-
     return fingerprint(wanted("p"))

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.idempotency import Permanent
@@ -157,6 +158,4 @@ def test_an_entry_without_a_trace_says_nothing_of_it() -> None:
 
 
 def _json(envelope: Envelope) -> str:
-    import msgspec
-
     return msgspec.json.encode(envelope).decode()

@@ -1,0 +1,52 @@
+"""A step whose ends are written down beforehand, and the engine that runs it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from shared.idempotency import (
+    Attempt,
+    Outcome,
+)
+from shared.idempotency.engine import Ran
+from tests.unit.conftest import World
+from tests.unit.idempotency.kit import (
+    ParcelWanted,
+    deadline,
+    external,
+    internal,
+    message,
+)
+
+SEND = "parcel.send#p1"
+
+
+class Script:
+    """A step's function that comes to these ends, one a call and the last for ever; it keeps what it was told."""
+
+    def __init__(self, *ends: Outcome | BaseException, before: Callable[[], object] = lambda: None) -> None:
+        self.ends = list(ends)
+        self.before = before
+        self.attempts: list[Attempt] = []
+
+    def __call__(self, _: ParcelWanted, attempt: Attempt) -> Outcome:
+        self.attempts.append(attempt)
+        self.before()
+        end = self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+
+DONE = Outcome("done")
+
+
+def run(world: World, script: Script, *, seconds: float = 20, **data: Any) -> Ran:
+    return world.engine.run(external(script), message(**data), deadline(world, seconds))
+
+
+def run_once(world: World, script: Script, **data: Any) -> Ran:
+    return world.engine.run(internal(script), message(**data), deadline(world))
+
+
+def lapse(world: World) -> None:
+    world.clock.advance(60)

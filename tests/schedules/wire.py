@@ -11,10 +11,11 @@ from weakref import WeakSet
 
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
+from moto.core.models import botocore_stubber
 
 from tests.schedules.model import Call, read
 
-_real = BaseClient._make_api_call  # type: ignore[attr-defined]
+REAL = BaseClient._make_api_call  # type: ignore[attr-defined]
 
 
 class Wire:
@@ -43,6 +44,8 @@ class Wire:
         """In place of `BaseClient._make_api_call`. Raises what botocore raises."""
         if client not in self._clients:
             self._clients.add(client)
+            # botocore asks every handler of the event: where moto is imported, its own would answer as well.
+            client.meta.events.unregister("before-send", botocore_stubber)
             client.meta.events.register_first("before-send", self.before_send)
         if operation == "TransactWriteItems" and "ClientRequestToken" not in params:
             params = {**params, "ClientRequestToken": self._new_token()}  # as botocore would, but one that repeats
@@ -63,14 +66,14 @@ class Wire:
 
     def _ask(self, client: Any, operation: str, params: dict[str, Any], asked: tuple[str, str, str]) -> Any:
         try:
-            return _real(client, operation, params)
+            return REAL(client, operation, params)
         finally:
             if self._spelled is not None:
                 self._requests[asked] = self._spelled
 
     def _read(self, client: Any, operation: str, params: dict[str, Any], heard: tuple[str, str, int, bytes]) -> Any:
         try:
-            said = _real(client, operation, params)
+            said = REAL(client, operation, params)
         except ClientError as error:
             self._answers[heard] = False, pickle.dumps(error.response)
             raise

@@ -1,0 +1,102 @@
+"""moto as a witness of the schedules themselves: what production code asked there, both answer alike.
+
+Two things it can not witness, so they are not put to it: a transaction sent again under its token, which it would
+apply again, and the ledger, whose transactions are the sandbox's own affair.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import boto3
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from tests.schedules.bench import Bench
+from tests.schedules.drawn import TABLES
+from tests.schedules.dynamodb import Refused, Tables
+from tests.schedules.explorer import every_state
+from tests.schedules.scenarios import SCENARIOS
+from tests.schedules.test_model import CLIENT, create_tables
+from tests.schedules.wire import REAL
+
+MODEL = Tables.call
+
+
+class Witness:
+    """moto, brought to the model's state whenever a new schedule begins."""
+
+    def __init__(self) -> None:
+        self.client: Any = boto3.client("dynamodb", **CLIENT)  # type: ignore[call-overload]
+        self.of: Tables | None = None
+        self.asked = 0
+        self.differences: list[str] = []
+
+    def ask(self, operation: str, request: dict[str, Any]) -> object:
+        """moto's answer, past the bench."""
+        try:
+            said = REAL(self.client, operation, request)
+        except ClientError as error:
+            response: dict[str, Any] = dict(error.response)
+            reasons = [(reason.get("Code"), reason.get("Item")) for reason in response.get("CancellationReasons", [])]
+            return response["Error"]["Code"], response.get("Item"), reasons
+        return said.get("Item"), said.get("Attributes") or None
+
+    def begin(self, tables: Tables) -> None:
+        """Its tables as the model's are now."""
+        self.of = tables
+        for table, key in TABLES.items():
+            for item in REAL(self.client, "Scan", {"TableName": table})["Items"]:
+                REAL(self.client, "DeleteItem", {"TableName": table, "Key": {key: item[key]}})
+            for item in tables.items[table].values():
+                REAL(self.client, "PutItem", {"TableName": table, "Item": item})
+
+
+@pytest.fixture
+def witness(
+    place: Bench,  # noqa: ARG001 - it must stand before moto does
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Witness]:
+    with mock_aws():
+        it = Witness()
+        with monkeypatch.context() as patch:
+            patch.setattr(BaseClient, "_make_api_call", REAL)
+            create_tables(it.client)
+
+        def both(tables: Tables, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+            if tables is not it.of:
+                it.begin(tables)
+            known = request.get("ClientRequestToken") in tables.tokens or request.get("TableName") == "ledger"
+            refused = None
+            try:
+                answer = MODEL(tables, operation, request)
+                ours: object = (answer.get("Item"), answer.get("Attributes") or None)
+            except Refused as error:
+                refused = error
+                reasons = [(one.get("Code"), one.get("Item")) for one in error.body.get("CancellationReasons", [])]
+                ours = (error.code, error.body.get("Item"), reasons)
+            if not known and "ledger" not in str(request):
+                it.asked += 1
+                theirs = it.ask(operation, request)
+                if ours != theirs:  # told at the end: production code would catch an error that is raised here
+                    it.differences.append(f"{operation} {request}: {ours}, {theirs}")
+            if refused:
+                raise refused
+            return answer
+
+        monkeypatch.setattr(Tables, "call", both)
+        yield it
+
+
+@pytest.mark.parametrize("name", ["order", "order-batch", "api", "api-reused", "email", "payment"])
+def test_moto_answers_what_is_asked_in_schedules_as_the_model_does(place: Bench, witness: Witness, name: str) -> None:
+    schedules = 0
+    for played in islice(every_state(place, SCENARIOS[name], 1), 120):
+        assert not played.broken
+        schedules += 1
+
+    assert not witness.differences
+    assert schedules > 50
+    assert witness.asked > 2 * schedules

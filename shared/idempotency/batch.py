@@ -151,7 +151,9 @@ def _run_job(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) ->
     except Busy as error:
         job.counts[telemetry.BUSY] += 1
         logger.info("busy", operation=step.operation, until_ms=error.until_ms)
-        job.retry_in_s = _seconds_until(consumer, error.until_ms)
+        # By its receive count too: copies that find each other busy must not burn their receives in an outage.
+        free_in_s = _seconds_until(consumer, error.until_ms)
+        job.retry_in_s = max(free_in_s, _delay_s(consumer, job))
     except StepError as error:
         if isinstance(error, Superseded):
             job.counts[telemetry.LEASE_LOST] += 1
@@ -190,7 +192,11 @@ def _detail(error: StepError) -> str:
 
 def _retry(consumer: Consumer, job: Job) -> None:
     job.counts[telemetry.RETRIED] += 1
-    job.retry_in_s = delay_s(job.receive_count, consumer.backoff_base_s, consumer.backoff_cap_s, consumer.rng)
+    job.retry_in_s = _delay_s(consumer, job)
+
+
+def _delay_s(consumer: Consumer, job: Job) -> int:
+    return delay_s(job.receive_count, consumer.backoff_base_s, consumer.backoff_cap_s, consumer.rng)
 
 
 def _seconds_until(consumer: Consumer, until_ms: int) -> int:

@@ -113,9 +113,10 @@ class Engine:
     def _release(self, claim: Claim, forget: bool, deadline_ms: int, error: Exception) -> None:
         try:
             self.store.release(claim, forget=forget, deadline_ms=deadline_ms)
-        except (Superseded, StoreError) as trouble:
-            # The verdict stands: the lease lapses by itself, and a record that another took is not ours to touch.
-            error.add_note(f"not released: {trouble!r}")
+        except Superseded as lost:
+            raise lost from error  # another has the last word now, also on what this worker would have parked
+        except StoreError as trouble:
+            error.add_note(f"not released: {trouble!r}")  # the verdict stands: the lease lapses by itself
 
     def _once(self, step: Step[Any], message: Message, deadline_ms: int) -> Ran:
         key = step.record_key(message.event)

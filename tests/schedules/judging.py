@@ -33,19 +33,24 @@ CONTROL = Mutant(
 )
 
 
+class Trouble(Exception):
+    """The bench itself breaks."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """`by`: the schedule and the invariant that it breaks, or the test that failed; empty for a survivor."""
 
     mutant: str
-    killed: bool
     by: str
     seconds: float
+    trouble: str = ""  # why there is no verdict
 
     @property
     def row(self) -> dict[str, object]:
         """For tables and files."""
-        return {"mutant": self.mutant, "killed by": self.by or "SURVIVED", "seconds": round(self.seconds, 1)}
+        said = self.trouble or self.by or "SURVIVED"
+        return {"mutant": self.mutant, "killed by": said, "seconds": round(self.seconds, 1)}
 
 
 def judge_all(names: Sequence[str] = (), workers: int | None = None) -> int:
@@ -72,16 +77,19 @@ def judge_all(names: Sequence[str] = (), workers: int | None = None) -> int:
 
 
 def judge(mutant: Mutant, tree: Path) -> Verdict:
-    """Mutate the tree, hunt, and mend it again. Raises RuntimeError where the bench itself breaks."""
+    """Mutate the tree, hunt, and mend it again."""
     begun = time.monotonic()
     file = tree / mutant.file
     source = file.read_text()
     file.write_text(mutant.apply(source))
+    by = trouble = ""
     try:
         by = _hunt(mutant, tree) or _test(mutant, tree)
+    except (Trouble, subprocess.TimeoutExpired) as error:
+        trouble = str(error)
     finally:
         file.write_text(source)
-    return Verdict(mutant.name, bool(by), by, time.monotonic() - begun)
+    return Verdict(mutant.name, by, time.monotonic() - begun, trouble)
 
 
 def _hunt(mutant: Mutant, tree: Path) -> str:
@@ -92,7 +100,7 @@ def _hunt(mutant: Mutant, tree: Path) -> str:
         return ""
     if ran.returncode == 1 and ran.stdout.startswith("killed: "):
         return ran.stdout.splitlines()[0].removeprefix("killed: ")
-    raise RuntimeError(f"{mutant.name}: the explorer broke\n{ran.stdout[-1000:]}{ran.stderr[-3000:]}")
+    raise Trouble(f"the explorer broke\n{ran.stdout[-1000:]}{ran.stderr[-3000:]}")
 
 
 def _test(mutant: Mutant, tree: Path) -> str:
@@ -102,7 +110,7 @@ def _test(mutant: Mutant, tree: Path) -> str:
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
     if ran.returncode == 1 and failed:
         return failed[1].removeprefix("tests/unit/")
-    raise RuntimeError(f"{mutant.name}: the tests did not run\n{ran.stdout[-3000:]}{ran.stderr[-1000:]}")
+    raise Trouble(f"the tests did not run\n{ran.stdout[-3000:]}{ran.stderr[-1000:]}")
 
 
 def _run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -135,10 +143,10 @@ def _report(verdicts: list[Verdict]) -> int:
     say("\n" + "\n".join(table(rows)))
     WRITTEN.parent.mkdir(exist_ok=True)
     WRITTEN.write_text(json.dumps(rows, indent=2, ensure_ascii=False))
-    control = [verdict for verdict in verdicts if verdict.mutant == CONTROL.name]
-    survivors = [verdict.mutant for verdict in verdicts if not verdict.killed and verdict.mutant != CONTROL.name]
-    wrong = [verdict.by for verdict in control if verdict.killed]
-    if wrong:
-        say(f"the control was killed by {wrong[0]}: no verdict counts")
-    say(f"{len(verdicts) - len(control)} mutants, {len(survivors)} survived: {survivors}; written to {WRITTEN}")
-    return 1 if survivors or wrong else 0
+    judged = [verdict for verdict in verdicts if verdict.mutant != CONTROL.name]
+    survivors = [verdict.mutant for verdict in judged if not verdict.by]
+    false = [verdict.by or verdict.trouble for verdict in verdicts if verdict.mutant == CONTROL.name]
+    if any(false):
+        say(f"with nothing mutated there is a kill too, so that no verdict counts: {false}")
+    say(f"{len(judged)} mutants, {len(survivors)} survived or broke the bench: {survivors}; written to {WRITTEN}")
+    return 1 if survivors or any(false) else 0

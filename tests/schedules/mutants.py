@@ -316,7 +316,7 @@ MUTANTS = (
     Mutant(
         "acknowledge busy",
         BATCH,
-        "job.retry_in_s = _seconds_until(consumer, error.until_ms)",
+        "job.retry_in_s = max(free_in_s, _delay_s(consumer, job))",
         "job.retry_in_s = None",
         ("email", "payment"),
         core("batch_time", "batch"),

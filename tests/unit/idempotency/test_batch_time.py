@@ -99,12 +99,23 @@ def test_more_than_ten_are_told_in_requests_of_ten(world: World) -> None:
 def test_a_busy_duplicate_comes_back_when_the_lease_is_over(world: World) -> None:
     put_record(world, "parcel.send#p", validation=_fingerprint(), in_progress_expiration=world.clock.now_ms() + 20_001)
 
-    copies = [sqs_record(f"m{n}", wanted("p"), receive_count=12) for n in range(12)]
+    copies = [sqs_record(f"m{n}", wanted("p"), receive_count=1) for n in range(12)]
     assert len(deliver(world, external(lambda _, __: DONE), *copies)) == 12
 
     assert set(waits(world).values()) <= set(range(21, 21 + BASE_S + 1))
     assert len(set(waits(world).values())) > 1, "all at once"
     assert world.messages("dlq") == []
+
+
+def test_a_busy_duplicate_of_many_receives_waits_by_its_count_so_that_copies_do_not_burn_each_others(
+    world: World,
+) -> None:
+    put_record(world, "parcel.send#p", validation=_fingerprint(), in_progress_expiration=world.clock.now_ms() + 20_001)
+
+    deliver(world, external(lambda _, __: DONE), sqs_record("m1", wanted("p"), receive_count=12))
+
+    low, high = delay_bounds(12, BASE_S, CAP_S)
+    assert low <= waits(world)["m1"] <= high
 
 
 def test_a_busy_duplicate_costs_one_receive_a_lease_and_does_not_reach_the_dlq_while_the_owner_lives(

@@ -26,7 +26,7 @@ def up(port: int | None) -> None:
     state.record_deployment(running)
     console.print(f"\nUp: {running.endpoint}")
     console.print("  outputs      .local/outputs.json")
-    console.print("  environment  .local/env, e.g.: set -a; . .local/env")
+    console.print("  environment  .local/env, e.g.: set -a; . .local/env; set +a")
     console.print("  log          .local/ministack.log")
     console.print("  end it       make down")
 
@@ -79,10 +79,17 @@ def _one_of(names: Iterable[str]) -> str:
     return "|".join(sorted(names))
 
 
+def _port(text: str) -> int:
+    port = int(text)
+    if not 1 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"port {port} is not one of 1 to 65535")
+    return port
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m demo.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("up").add_argument("--port", type=int, default=None)
+    commands.add_parser("up").add_argument("--port", type=_port, default=None)
     commands.add_parser("down")
     for command in ("invoke", "logs"):
         commands.add_parser(command).add_argument("function", nargs="?", default="")

@@ -87,9 +87,10 @@ def play(
     trace: list[str] | None = None,
 ) -> Played:
     """Follow a schedule, then go on as `choose` says; None gives the schedule up."""
-    run = scenario.start(bench, faults, trace)
     moves: list[str] = []
+    run = Run(bench, faults)
     try:
+        run = scenario.start(bench, faults, trace)
         while True:
             if not run.active:
                 wrong = broken(scenario, run, ALWAYS)

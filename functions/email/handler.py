@@ -57,8 +57,12 @@ def send(event: OrderEvent, attempt: Attempt) -> Outcome:
 def _order(event: OrderEvent) -> Order:
     """The order as the event says it is. Raises NotDone where the row is not that far, KeyReused where it differs."""
     order = orders().get(event.order_id)
-    if order is None or order.state in (REQUESTED, PLACED):
-        raise NotDone(f"order {event.order_id} is {order.state if order else 'missing'}")
+    if order is None:
+        raise NotDone(f"order {event.order_id} is missing")
+    if (order.total, order.currency) != (event.total, event.currency):
+        raise KeyReused(f"order {order.order_id} is another request")
+    if order.state in (REQUESTED, PLACED):
+        raise NotDone(f"order {event.order_id} is {order.state}")
     if msgspec.structs.replace(order, mailed_at=None).next_event != event:
         raise KeyReused(f"order {order.order_id} is {order.state}, with other facts")
     return order

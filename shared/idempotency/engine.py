@@ -91,8 +91,9 @@ class Engine:
         except EffectWithoutState:
             raise
         except (NotDone, Permanent) as error:
-            # A refused request leaves its key free, unless an earlier try under it may have had its effect.
-            forget = isinstance(error, Permanent) and not claim.uncertain
+            # Nothing was ever done under this key: it is free for any request, since the one that came first may be
+            # the false one. Where an earlier try may have had its effect, the key stays that try's.
+            forget = not claim.uncertain
             self._release(claim, forget, attempt.deadline_ms, error)
             raise
 

@@ -236,7 +236,7 @@ class Store:
     def release(self, claim: Claim, *, forget: bool, deadline_ms: int) -> None:
         """End the lease now, because it is known that this try did nothing. The attempt count stays.
 
-        `forget`: the request itself was refused and never ran, so its key is free for another request.
+        `forget`: nothing was ever done under this key, so it is free for another request too.
         Raises Superseded (nothing released), StoreError.
         """
         now_ms = self.clock.now_ms()

@@ -55,7 +55,7 @@ class Facts:
     def _order_changed(self, by: str, change: Change) -> None:
         old, new = change.old or {}, change.new or {}
         moved = {name for name in {*old, *new} if old.get(name) != new.get(name)}
-        if by in self.superseded and moved != _INTENT_ONLY:
+        if by in self.superseded and moved - _INTENT_ONLY:
             self.offences.add(f"a_zombie_wrote_nothing: {by} wrote order {change.key[0]}: {sorted(moved)}")
         before, after = text(old, "state"), text(new, "state")
         if after not in _NEXT[before]:

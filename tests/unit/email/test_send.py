@@ -165,6 +165,18 @@ def test_an_event_with_other_facts_than_the_row_is_refused_for_good(
     assert len(mailbox.mails) == 1
 
 
+@pytest.mark.parametrize("other", OTHERS, ids=["total", "currency", "intent", "outcome"])
+def test_a_false_event_that_comes_before_its_order_is_paid_does_not_keep_the_true_one_out(
+    world: World, mailbox: Mailbox, other: Event
+) -> None:
+    deliver(world, other)  # no such order yet: waited for
+
+    event = samples.pay(world, samples.requested())
+
+    assert deliver(world, event)
+    assert len(mailbox.mails) == 1
+
+
 def test_with_too_little_time_left_nothing_is_sent(world: World, mailbox: Mailbox) -> None:
     event = samples.pay(world, samples.requested())
     world.wire.plan("PutObject", meanwhile(lambda: world.clock.advance(25)))

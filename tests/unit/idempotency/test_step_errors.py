@@ -32,9 +32,30 @@ def test_what_is_known_not_to_be_done_is_released_and_its_next_try_is_certain(wo
         run(world, script)
     assert record(world, SEND)["in_progress_expiration"] == world.clock.now_ms()
 
-    with pytest.raises(KeyReused):  # it is still that of its request
-        run(world, Script(DONE), weight=2)
     assert run(world, script) == Ran("done", replayed=False, attempt=2, uncertain=False)
+
+
+def test_a_key_under_which_nothing_was_ever_done_is_not_held_by_the_false_request_that_came_first(
+    world: World,
+) -> None:
+    with pytest.raises(NotDone):
+        run(world, Script(NotDone("no such order yet")), weight=2)
+
+    assert run(world, Script(DONE)) == Ran("done", replayed=False, attempt=2, uncertain=False)
+    with pytest.raises(KeyReused):
+        run(world, Script(DONE), weight=2)
+
+
+def test_a_key_under_which_something_may_have_been_done_stays_that_requests_through_a_release(world: World) -> None:
+    with pytest.raises(Unknown):
+        run(world, Script(Unknown("timeout")))
+    lapse(world)
+    with pytest.raises(NotDone):
+        run(world, Script(NotDone("throttled")))
+
+    with pytest.raises(KeyReused):
+        run(world, Script(DONE), weight=2)
+    assert run(world, Script(DONE)).uncertain
 
 
 @pytest.mark.parametrize("error", [Unknown("timeout"), ValueError("surprise"), KeyError("x"), RecursionError()])

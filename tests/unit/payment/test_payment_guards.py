@@ -75,6 +75,19 @@ def test_an_order_that_is_missing_is_waited_for(shop: Shop) -> None:
     shop.settled_once()
 
 
+@pytest.mark.parametrize("fact", OTHER_FACTS)
+def test_a_false_event_that_comes_before_its_order_does_not_keep_the_true_one_out(shop: Shop, fact: str) -> None:
+    delivery = shop.delivery()
+    row = shop.world.row("ord_1")
+    shop.world.empty("orders", "order_id")
+    assert shop.deliver(Delivery(OTHER_FACTS[fact], "message-2")) == ["message-2"]
+    shop.world.dynamodb.put_item(TableName="orders", Item=row)
+
+    shop.until_quiet(delivery)
+
+    shop.settled_once()
+
+
 def test_an_order_that_is_not_placed_yet_is_waited_for(shop: Shop) -> None:
     delivery = shop.delivery()
     _set(shop, state="requested")

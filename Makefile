@@ -21,7 +21,7 @@ help: ## this list
 
 ## On the laptop: a local AWS, no account, no Docker
 
-demo: $(READY) ## orders, duplicates, faults and kills through the deployed app, then an audit (ORDERS=120 SEED=1)
+demo: $(READY) ## orders, duplicates, faults and kills through the deployed app, then an audit (ORDERS=120, at least 100; SEED=1)
 	@$(PY) -m demo $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED))
 
 up: $(READY) ## start it, deploy the app, leave it running (PORT=4566; without, a free one)
@@ -46,7 +46,7 @@ lint: $(PYTHON_PACKAGES) ## ruff
 types: $(PYTHON_PACKAGES) ## mypy --strict
 	.venv/bin/mypy $(SOURCES)
 
-unit: $(PYTHON_PACKAGES) ## the core, the functions, every schedule of crashes: no AWS, seconds
+unit: $(PYTHON_PACKAGES) ## the core, the functions, every schedule with one fault: no AWS, minutes
 	$(PYTEST) -n 2 tests/unit tests/schedules
 
 verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random walks (minutes)
@@ -69,7 +69,7 @@ e2e: $(READY) ## the app, deployed to a local AWS of its own
 synth: $(READY) $(WHEELS) ## write the templates to cdk.out/ (STAGE=local|sandbox|prod)
 	@$(PY) -m tools.account synth $(STAGE)
 
-deploy: $(READY) $(WHEELS) ## deploy, after you confirm account, region and stage (STAGE=sandbox SENDER=you@example.com)
+deploy: $(READY) $(WHEELS) ## deploy, after you confirm account, region and stage (STAGE=sandbox SENDER=you@example.com; PRODUCERS= OPERATORS= PROVIDER_SECRET_ARN=)
 	@$(PY) -m tools.account deploy $(STAGE)
 
 destroy: $(READY) $(WHEELS) ## take it down again, after you confirm the same (STAGE=sandbox)

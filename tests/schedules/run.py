@@ -86,6 +86,7 @@ class Run:
     active: list[Invocation] = field(default_factory=list)
     started: int = 0
     warm: bool = True  # workers have fetched the provider's API key before
+    forgetful: bool = False  # the provider forgets its idempotency keys at once, not after a day
     skew_ms: int = 0  # how far the clock of the next worker is off
     last: str = ""  # the strand that moved last
     most: int = len(LETTERS)  # deliveries: more of them are work without end
@@ -112,7 +113,11 @@ class Run:
                 return provider.throttled(request)
             if fault is Fault.HALF:
                 return provider.half(request, self.clock, self.model)
-            return provider.ask(request, self.clock)
+            try:
+                return provider.ask(request, self.clock)
+            finally:
+                if self.forgetful:
+                    provider.forget_keys(self.model)
 
         answer: requests.Response = self._meet(call, apply, lambda: requests.exceptions.ReadTimeout("no answer"))
         return answer

@@ -162,6 +162,12 @@ def _payment_cold(bench: Bench, run: Run) -> None:
     run.warm = False
 
 
+def _payment_forgetful(bench: Bench, run: Run) -> None:
+    """The provider prunes its keys as soon as it has answered: nothing may rest on them."""
+    _payment("pm_card_visa")(bench, run)
+    run.forgetful = True
+
+
 def _email(method: str) -> Callable[[Bench, Run], None]:
     def prepare(bench: Bench, run: Run) -> None:
         found = seed(bench, method, "orders", "payments")
@@ -217,6 +223,7 @@ SCENARIOS = {
         Scenario("payment", _payment("pm_card_visa"), PAID),
         Scenario("payment-declined", _payment("pm_card_chargeDeclined"), DECLINED),
         Scenario("payment-cold", _payment_cold, PAID),
+        Scenario("payment-forgetful", _payment_forgetful, PAID),
         Scenario("payment-slow", _payment("pm_sandbox_slow"), PAID),
         Scenario("payment-error-before", _payment("pm_sandbox_error_before"), PAID),
         Scenario("payment-error-after", _payment("pm_sandbox_error_after"), PAID),

@@ -9,19 +9,8 @@ from tests.schedules.explorer import explore
 from tests.schedules.scenarios import SCENARIOS
 
 ONE_FAULT = (
-    *(
-        "order",
-        "order-batch",
-        "payment",
-        "payment-declined",
-        "payment-cold",
-        "email",
-        "email-declined",
-        "relay",
-        "api",
-        "api-reused",
-    ),
-    "chain",
+    *("order", "order-batch", "payment", "payment-declined", "payment-forgetful", "payment-cold"),
+    *("email", "email-declined", "relay", "api", "api-reused", "chain"),
 )
 # The provider itself misbehaves there; with a fault of ours on top they belong to the long run.
 NO_FAULT = ("payment-slow", "payment-error-before", "payment-error-after", "payment-drop", "pipeline")

@@ -11,6 +11,7 @@ from shared.idempotency import outbox
 from shared.idempotency.clock import Clock
 from shared.idempotency.errors import (
     EffectWithoutState,
+    KeyReused,
     NotDone,
     Permanent,
     StepError,
@@ -92,8 +93,9 @@ class Engine:
             raise
         except (NotDone, Permanent) as error:
             # Nothing was ever done under this key: it is free for any request, since the one that came first may be
-            # the false one. Where an earlier try may have had its effect, the key stays that try's.
-            forget = not claim.uncertain
+            # the false one. Where an earlier try may have had its effect, the key stays that try's; but for a request
+            # that the step itself finds false: no try of it can have had one.
+            forget = not claim.uncertain or isinstance(error, KeyReused)
             self._release(claim, forget, attempt.deadline_ms, error)
             raise
 

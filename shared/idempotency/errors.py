@@ -26,7 +26,10 @@ class Permanent(StepError):
 
 
 class KeyReused(Permanent):
-    """Another request came under a key, or an order id, that is taken. The original is untouched."""
+    """Another request came under a key, or an order id, that is taken. The original is untouched.
+
+    A step raises it where the request contradicts facts that never change: then no try of it can have done anything.
+    """
 
     def __init__(self, detail: str = "") -> None:
         super().__init__("key_reused", detail)

@@ -15,18 +15,23 @@ from tests.schedules.bench import bench
 from tests.schedules.explorer import Report, explore, replay
 from tests.schedules.judging import judge_all
 from tests.schedules.scenarios import SCENARIOS
+from tests.schedules.story import tell
 from tests.schedules.table import say, table
 from tests.schedules.walks import walk
 
 TWO_FAULTS = (
-    *("payment", "payment-declined", "payment-forgetful", "payment-cold", "email", "email-declined"),
-    *("order-batch", "order", "relay", "api", "api-reused"),
+    *("payment", "payment-declined", "email", "email-declined", "chain", "payment-cold"),
+    *("order-batch", "order-refused", "order", "relay", "api", "api-reused"),
 )
-ONE_FAULT = ("pipeline", "chain", "payment-slow", "payment-error-before", "payment-error-after", "payment-drop")
+ONE_FAULT = (
+    *("pipeline", "chain-twice", "payment-forgetful", "payment-another"),
+    *("payment-slow", "payment-error-before", "payment-error-after", "payment-drop"),
+)
 WALKED = (
-    *("pipeline", "chain", "payment", "payment-declined", "payment-forgetful", "payment-slow", "payment-drop"),
+    *("pipeline", "chain-twice", "payment", "payment-declined", "payment-forgetful", "payment-slow", "payment-drop"),
     *("email", "order-batch"),
 )
+STEPS = 60  # of a story
 WRITTEN = Path("build/verify.json")
 
 
@@ -37,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show = commands.add_parser("replay")
     show.add_argument("schedule", help="as the explorer prints it: payment:pAAA?pBA")
     long = commands.add_parser("verify")
-    long.add_argument("--walks", type=int, default=2000, help="random walks for each scenario")
+    long.add_argument("--walks", type=int, default=2000, help="random walks for each scenario, and stories")
     long.add_argument("--seed", type=int, default=1, help="of the first walk; printed with what it breaks")
     hunted = commands.add_parser("hunt")
     hunted.add_argument("scenarios", nargs="+")
@@ -78,12 +83,17 @@ def hunt(names: Sequence[str]) -> int:
 
 def _explored(name: str, faults: int) -> Report:
     with bench() as place:
-        return explore(place, SCENARIOS[name], faults)
+        return explore(place, SCENARIOS[name], faults, told=lambda report: say(f"… {json.dumps(report.row)}"))
 
 
 def _walked(name: str, walks: int, seed: int) -> Report:
     with bench() as place:
         return walk(place, SCENARIOS[name], walks, seed)
+
+
+def _told(stories: int) -> Report:
+    with bench() as place:
+        return tell(place, stories, STEPS, same_each_time=False)
 
 
 def verify(walks: int, seed: int) -> int:
@@ -93,6 +103,7 @@ def verify(walks: int, seed: int) -> int:
         *((_explored, (name, 2)) for name in TWO_FAULTS),
         *((_explored, (name, 1)) for name in ONE_FAULT),
         *((_walked, (name, walks, seed)) for name in WALKED),
+        (_told, (walks,)),
     ]
     reports: list[Report] = []
     with ProcessPoolExecutor(cpu_count()) as pool:
@@ -101,7 +112,7 @@ def verify(walks: int, seed: int) -> int:
             reports.append(report)
             say(json.dumps(report.row))
             for schedule, what in report.violations:
-                say(f"  {what}\n  make replay SCHEDULE='{schedule}'")
+                say(f"  {what}" + (f"\n  make replay SCHEDULE='{schedule}'" if schedule else ""))
     rows = [report.row for report in sorted(reports, key=lambda report: (report.scenario, str(report.faults)))]
     say("\n" + "\n".join(table(rows)))
     WRITTEN.parent.mkdir(exist_ok=True)

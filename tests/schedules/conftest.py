@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tests.schedules.bench import Bench, bench
 from tests.schedules.table import table
@@ -39,10 +38,3 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         WRITTEN.parent.mkdir(exist_ok=True)
         WRITTEN.write_text(json.dumps(rows, indent=2))
         terminalreporter.write_line(f"written to {WRITTEN}")
-
-
-settings.register_profile("short", max_examples=25, stateful_step_count=25, deadline=None, derandomize=True)
-settings.register_profile(
-    "long", max_examples=1500, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
-)
-settings.load_profile("short")

@@ -149,15 +149,27 @@ def every_state(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Playe
             waiting.popleft()
 
 
-def explore(bench: Bench, scenario: Scenario, faults: int, *, stop_at: int = 10) -> Report:
-    """All that can happen in a scenario with up to `faults` faults; stops after so many violations."""
+def explore(
+    bench: Bench,
+    scenario: Scenario,
+    faults: int,
+    *,
+    stop_at: int = 10,
+    told: Callable[[Report], None] = lambda _: None,
+) -> Report:
+    """All that can happen in a scenario with up to `faults` faults; stops after so many violations.
+
+    `told` hears of it every so often.
+    """
     report = Report(scenario.name, faults)
     begun = time.process_time()
     for played in every_state(bench, scenario, faults):
         report.enter(scenario, played)
+        report.seconds = time.process_time() - begun
+        if report.schedules % 10_000 == 0:
+            told(report)
         if len(report.violations) >= stop_at:
             break
-    report.seconds = time.process_time() - begun
     return report
 
 

@@ -14,6 +14,8 @@ from tests.schedules.services import Message
 # one that anybody confirms, and the order's state, its record and its events are as they were.
 _INTENT_ONLY = {"intent_id"}
 
+NOBODY = "0"
+
 
 @dataclass
 class Facts:
@@ -30,8 +32,8 @@ class Facts:
     offences: set[str] = field(default_factory=set)  # what must never happen, seen as it happened: "<invariant>: …"
 
     def changed(self, by: str, changes: list[Change]) -> None:
-        """A write was applied."""
-        for change in changes:
+        """A write was applied, by a strand; what nobody wrote is TTL's, or a hand's."""
+        for change in changes if by != NOBODY else ():
             if change.table == "idempotency":
                 self._record_changed(by, change)
             elif change.table == "orders":
@@ -44,7 +46,7 @@ class Facts:
             self.offences.add(f"a_zombie_wrote_nothing: {by} wrote {change.key[0]}")
         if text(new, "status") == "INPROGRESS" and owner != was:
             for strand, (key, _) in self.claims.items():
-                if key == change.key[0] and strand not in self.committed:
+                if key == change.key[0] and strand not in self.committed | {by}:
                     self.superseded.add(strand)
             self.claims[by] = (change.key[0], owner)
         elif text(old, "status") == "INPROGRESS" and self.claims.get(by, ("", ""))[1] != was:

@@ -284,9 +284,17 @@ MUTANTS = (
     Mutant(
         "forget a refused request whatever came before it",
         ENGINE,
-        "forget = not claim.uncertain",
+        "forget = not claim.uncertain or isinstance(error, KeyReused)",
         "forget = True",
         (),
+        CORE_TESTS,
+    ),
+    Mutant(
+        "hold the key for a false request whose earlier try died",
+        ENGINE,
+        "forget = not claim.uncertain or isinstance(error, KeyReused)",
+        "forget = not claim.uncertain",
+        ("payment-another",),
         CORE_TESTS,
     ),
     Mutant(

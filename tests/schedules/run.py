@@ -13,7 +13,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from tests.schedules import provider
 from tests.schedules.dynamodb import Change, digest
-from tests.schedules.facts import Facts
+from tests.schedules.facts import NOBODY, Facts
 from tests.schedules.faults import Fault, possible
 from tests.schedules.model import Call, Model, answered, refusal
 from tests.schedules.services import Message
@@ -86,6 +86,7 @@ class Run:
     active: list[Invocation] = field(default_factory=list)
     started: int = 0
     warm: bool = True  # workers have fetched the provider's API key before
+    redrives_left: int = 0  # how often a person puts the oldest message of a DLQ back once all is quiet
     forgetful: bool = False  # the provider forgets its idempotency keys at once, not after a day
     skew_ms: int = 0  # how far the clock of the next worker is off
     last: str = ""  # the strand that moved last
@@ -205,6 +206,9 @@ class Run:
 
     def settle(self) -> bool:
         """With nobody at work: let time pass until there is work. False if there is never any more."""
+        if self._next_ms() is None and self.redrives_left:
+            self.redrives_left -= 1
+            self._redrive()
         if self._next_ms() is None:
             return False
         if not any(self._due(source) for source in self.sources):
@@ -222,6 +226,7 @@ class Run:
         seen = (
             self.clock.ms,
             self.faults_left,
+            self.redrives_left,
             self.started,
             sorted(self.model.tables.digests.items()),
             sorted(self.model.tables.tokens.items()),
@@ -260,6 +265,17 @@ class Run:
         assert next_ms is not None
         self.clock.ms = max(self.clock.ms, next_ms)
         self._tell(f"          time passes: {self._elapsed()}")
+
+    def _redrive(self) -> None:
+        """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html"""
+        queues = self.model.queues
+        for name, waiting in queues.waiting.items():
+            if name.endswith("-dlq") and waiting:
+                message = waiting.pop(0)
+                again = {"MessageBody": message.body, "MessageAttributes": message.attributes}
+                queues.put(name.removesuffix("-dlq"), again)
+                self._tell(f"          {message.id} is put back from {name}")
+                return
 
     def _start(self, source: Source) -> None:
         if self.started == self.most:
@@ -316,7 +332,7 @@ class Run:
 
     def _by(self) -> str:
         strand = maybe_current()
-        return strand.name if strand else "0"
+        return strand.name if strand else NOBODY
 
     def _new_id(self) -> str:
         strand = maybe_current()
@@ -331,7 +347,7 @@ class Run:
                         source.changed(dict(change.new) if change.new else None)
 
     def _accepted(self, queue: str, message: Message) -> None:
-        if not queue.endswith("-dlq"):
+        if self._by() != NOBODY and not queue.endswith("-dlq"):
             self.facts.sent(message)
 
     def _told(self, strand: Strand, call: Call, fault: Fault, answer: str) -> None:

@@ -6,7 +6,7 @@ The state that a step meets is what the steps before it leave behind in a run wi
 import functools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.schedules.bench import Bench
@@ -23,7 +23,11 @@ OPERATIONS = {"orders": "order.place", "payments": "payment.charge", "emails": "
 
 @dataclass(frozen=True)
 class Scenario:
-    """`ends`: the states that the order may end in. `relayed`: the relay takes part, so every event must be sent."""
+    """`ends`: the states that the order may end in; none, where there is to be no order.
+
+    `relayed`: the relay takes part, so every event must be sent. `parked`: the reasons for which a message must be, and
+    may be, in a DLQ.
+    """
 
     name: str
     prepare: Callable[[Bench, Run], None]
@@ -31,8 +35,7 @@ class Scenario:
     mailed: bool = False
     relayed: bool = False
     max_running: int = 2
-    # what may be parked, by reason
-    parked: Mapping[str, int] = field(default_factory=dict)
+    parked: frozenset[str] = frozenset()
 
     def start(self, bench: Bench, faults: int, trace: list[str] | None = None) -> Run:
         """A run that stands at its first move."""
@@ -141,6 +144,11 @@ def _order(_: Bench, run: Run) -> None:
     queue(run, "orders", (order_requested(),) * 2)
 
 
+def _order_refused(_: Bench, run: Run) -> None:
+    """An id that only the API may give, and no row of the API's."""
+    queue(run, "orders", (order_requested("api_1"),) * 2)
+
+
 def _order_in_one_batch(_: Bench, run: Run) -> None:
     queue(run, "orders", (order_requested(), order_requested("ord_2"), order_requested()), batch=3)
 
@@ -152,6 +160,20 @@ def _payment(method: str) -> Callable[[Bench, Run], None]:
         queue(run, "payments", found.sent["payments"] * 2)
 
     return prepare
+
+
+def _payment_of_another_amount(bench: Bench, run: Run) -> None:
+    """Beside the true message one of another amount, under the same order id; a person redrives what is parked.
+
+    Whichever claims first, the other is parked, so the true one may be: put back by itself it finishes.
+    """
+    found = seed(bench, "pm_card_visa", "orders")
+    plant(run, found)
+    (true,) = found.sent["payments"]
+    another = json.loads(true)
+    another["data"]["total"] += 1
+    queue(run, "payments", (true, json.dumps(another)))
+    run.redrives_left = 2
 
 
 def _payment_cold(bench: Bench, run: Run) -> None:
@@ -197,9 +219,9 @@ def _api_reused(_: Bench, run: Run) -> None:
     client(run, "b", quantity=3)
 
 
-def _chain(method: str) -> Callable[[Bench, Run], None]:
+def _chain(copies: int) -> Callable[[Bench, Run], None]:
     def prepare(_: Bench, run: Run) -> None:
-        queue(run, "orders", (order_requested(method=method),) * 2)
+        queue(run, "orders", (order_requested(),) * copies)
         stream(run)
         queue(run, "payments")
 
@@ -220,10 +242,12 @@ SCENARIOS = {
     for scenario in (
         Scenario("order", _order, PLACED),
         Scenario("order-batch", _order_in_one_batch, PLACED),
+        Scenario("order-refused", _order_refused, frozenset(), parked=frozenset({"reserved_order_id"})),
         Scenario("payment", _payment("pm_card_visa"), PAID),
         Scenario("payment-declined", _payment("pm_card_chargeDeclined"), DECLINED),
         Scenario("payment-cold", _payment_cold, PAID),
         Scenario("payment-forgetful", _payment_forgetful, PAID),
+        Scenario("payment-another", _payment_of_another_amount, PAID, parked=frozenset({"key_reused"})),
         Scenario("payment-slow", _payment("pm_sandbox_slow"), PAID),
         Scenario("payment-error-before", _payment("pm_sandbox_error_before"), PAID),
         Scenario("payment-error-after", _payment("pm_sandbox_error_after"), PAID),
@@ -233,7 +257,8 @@ SCENARIOS = {
         Scenario("relay", _relay, PAID, relayed=True),
         Scenario("api", _api, REQUESTED),
         Scenario("api-reused", _api_reused, REQUESTED),
-        Scenario("chain", _chain("pm_card_visa"), PAID, relayed=True),
+        Scenario("chain", _chain(1), PAID, relayed=True),
+        Scenario("chain-twice", _chain(2), PAID, relayed=True),
         Scenario("pipeline", _pipeline, PAID, mailed=True, relayed=True),
     )
 }

@@ -123,7 +123,8 @@ def swallowed_event(run: Run) -> None:
 
 
 def parked(run: Run) -> None:
-    run.model.queues.put("payments-dlq", {"MessageBody": "{}"})
+    reason = {"reason": {"DataType": "String", "StringValue": "key_reused"}}
+    run.model.queues.put("payments-dlq", {"MessageBody": "{}", "MessageAttributes": reason})
 
 
 def clients_disagree(run: Run) -> None:
@@ -143,7 +144,7 @@ TAMPERS: dict[str, tuple[Callable[[Run], None], ...]] = {
     "the_customer_was_told": (no_receipt, no_mail),
     "no_record_is_stuck": (stuck,),
     "every_event_was_sent": (swallowed_event,),
-    "nothing_is_parked": (parked,),
+    "what_is_parked_deserves_it": (parked,),
     "clients_agree": (clients_disagree,),
 }
 

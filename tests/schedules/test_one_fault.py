@@ -9,11 +9,18 @@ from tests.schedules.explorer import explore
 from tests.schedules.scenarios import SCENARIOS
 
 ONE_FAULT = (
-    *("order", "order-batch", "payment", "payment-declined", "payment-forgetful", "payment-cold"),
-    *("email", "email-declined", "relay", "api", "api-reused", "chain"),
+    *("order", "order-batch", "order-refused", "payment", "payment-declined", "payment-forgetful", "payment-cold"),
+    *("email", "email-declined", "relay", "api", "api-reused", "chain", "chain-twice"),
 )
 # The provider itself misbehaves there; with a fault of ours on top they belong to the long run.
-NO_FAULT = ("payment-slow", "payment-error-before", "payment-error-after", "payment-drop", "pipeline")
+NO_FAULT = (
+    "payment-another",
+    "payment-slow",
+    "payment-error-before",
+    "payment-error-after",
+    "payment-drop",
+    "pipeline",
+)
 
 
 @pytest.mark.parametrize(("name", "faults"), [*((name, 1) for name in ONE_FAULT), *((name, 0) for name in NO_FAULT)])

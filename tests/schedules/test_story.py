@@ -1,137 +1,15 @@
-"""Stories of many orders: copies, delays, replays from long ago, records forgotten, clocks apart, and faults at will.
+"""Short stories of many orders; `make verify` tells long ones."""
 
-Hypothesis draws them, and shrinks one that breaks something to its shortest form; the trace tells it call by call.
-"""
+from collections.abc import Callable
 
-import json
-from typing import Any
-
-from hypothesis import note
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
-
-from tests.schedules import provider
 from tests.schedules.bench import Bench
-from tests.schedules.invariants import ALWAYS, FINALLY, broken
-from tests.schedules.run import Run
-from tests.schedules.scenarios import Scenario, order_requested, queue, stream
-
-METHODS = ("pm_card_visa", "pm_card_chargeDeclined", "pm_sandbox_error_after", "pm_sandbox_drop")
-# Two workers' clocks may differ by as much as the lease allows for: LEASE_SKEW_S, 2 s, is 1 s to either side.
-SKEW_MS = 1000
-FAULTS = 6
-STORY = Scenario("story", lambda *_: None, frozenset({"paid", "declined"}), mailed=True, relayed=True)
+from tests.schedules.story import tell
 
 
-class Story(RuleBasedStateMachine):
-    """Whatever happens, the promise holds at every rest, and all ends well."""
+def test_every_story_ends_well(place: Bench, record_property: Callable[[str, object], None]) -> None:
+    report = tell(place, stories=25, steps=25, same_each_time=True)
 
-    place: Bench
-
-    @initialize()
-    def begin(self) -> None:
-        self.trace: list[str] = []
-        self.run: Run = Run(self.place, FAULTS, most=2000, trace=self.trace)
-        self.place.run = self.run
-        queue(self.run, "orders")
-        stream(self.run)
-        queue(self.run, "payments")
-        queue(self.run, "emails")
-        self.ordered: dict[str, str] = {}
-
-    @rule(number=st.integers(1, 3), method=st.sampled_from(METHODS), copies=st.integers(1, 2))
-    def order(self, number: int, method: str, copies: int) -> None:
-        """An order comes, or comes again: one id, one request."""
-        order_id = f"ord_{number}"
-        method = self.ordered.setdefault(order_id, method)
-        for _ in range(copies):
-            self.run.model.queues.put("orders", {"MessageBody": order_requested(order_id, method)})
-
-    @rule(data=st.data(), moves=st.integers(1, 12))
-    def go_on(self, data: st.DataObject, moves: int) -> None:
-        """Somebody moves, in any order; now and then something goes wrong."""
-        for _ in range(moves):
-            if not self.run.active and not self.run.settle():
-                return
-            self.run.move(data.draw(st.sampled_from(self.run.moves()), label="move"))
-
-    @rule(skew_ms=st.integers(-SKEW_MS, SKEW_MS))
-    def clocks_differ(self, skew_ms: int) -> None:
-        """The workers that start from now on have another clock."""
-        self.run.skew_ms = skew_ms
-
-    @rule(seconds=st.integers(1, 120))
-    def time_passes(self, seconds: int) -> None:
-        """Leases end, messages become visible."""
-        self.run.clock.advance(seconds)
-
-    @precondition(lambda self: any(self.run.model.queues.sent.values()))
-    @rule(data=st.data())
-    def replay(self, data: st.DataObject) -> None:
-        """A message of any age is delivered once more: from a DLQ, by a person, by SQS itself."""
-        queues = self.run.model.queues
-        name = data.draw(st.sampled_from([name for name, sent in queues.sent.items() if sent]), label="queue")
-        message = data.draw(st.sampled_from(queues.sent[name]), label="message")
-        queues.put(name, {"MessageBody": message.body})
-
-    @precondition(lambda self: not self.run.active and self.forgettable())
-    @rule(data=st.data())
-    def forget(self, data: st.DataObject) -> None:
-        """A record is gone: TTL, or a hand. Of payments also one in progress, since a charge is once for ever."""
-        key = data.draw(st.sampled_from(self.forgettable()), label="record")
-        self.run.model.tables.call("DeleteItem", {"TableName": "idempotency", "Key": {"id": {"S": key}}})
-
-    @rule()
-    def a_day_at_the_provider(self) -> None:
-        """It forgets its idempotency keys."""
-        provider.forget_keys(self.run.model)
-
-    @invariant()
-    def the_promise_holds_at_every_rest(self) -> None:
-        if not self.run.active:
-            self.check(broken(STORY, self.run, ALWAYS))
-
-    def forgettable(self) -> list[str]:
-        """Not before the relay has read the stream: of events that were lost with it the sweep takes care."""
-        if any(source.label == "r" and source.next_ms() is not None for source in self.run.sources):
-            return []
-        records = self.run.model.tables.items["idempotency"]
-        done = {key for (key,), record in records.items() if record["status"] == {"S": "COMPLETED"}}
-        return sorted(done | {key for (key,) in records if key.startswith("payment.charge#")})
-
-    def check(self, wrong: list[str]) -> None:
-        if wrong:
-            note("\n".join(self.trace))
-        assert not wrong
-
-    def teardown(self) -> None:
-        """Nothing goes wrong any more: everything ends."""
-        try:
-            self.run.faults_left = 0
-            while self.run.active or self.run.settle():
-                self.run.move(self.run.moves()[0])
-            if self.ordered:
-                self.check(broken(STORY, self.run, ALWAYS + FINALLY))
-                self.check(list(self.wrongly_ended()))
-        finally:
-            self.run.close()
-
-    def wrongly_ended(self) -> Any:
-        """By its card, each order has one end; and one charge tells it."""
-        for (order_id,), row in self.run.model.tables.items["orders"].items():
-            wanted = "declined" if "Declined" in self.ordered[order_id] else "paid"
-            if row["state"] != {"S": wanted}:
-                yield f"{order_id} ends {json.dumps(row['state'])}"
-
-
-def test_every_story_ends_well(place: Bench) -> None:
-    Story.place = place
-
-    run_state_machine_as_test(Story)
+    record_property("explored", report.row)
+    assert not report.violations, "\n".join(what for _, what in report.violations)
+    assert report.schedules >= 25
+    assert report.met

@@ -21,7 +21,7 @@ from tests.unit.idempotency.kit import (
     record,
 )
 from tests.unit.idempotency.script import DONE, SEND, Script, lapse, run
-from tests.unit.world import refused
+from tests.unit.world import Killed, refused
 
 denied = refused("AccessDeniedException")
 
@@ -56,6 +56,17 @@ def test_a_key_under_which_something_may_have_been_done_stays_that_requests_thro
     with pytest.raises(KeyReused):
         run(world, Script(DONE), weight=2)
     assert run(world, Script(DONE)).uncertain
+
+
+def test_a_request_that_the_row_contradicts_leaves_its_key_also_after_a_try_that_died(world: World) -> None:
+    """Row facts do not change, so that no try of it can have done anything; else the true request had to wait a TTL."""
+    with pytest.raises(Killed):
+        run(world, Script(Killed()), weight=2)
+    lapse(world)
+    with pytest.raises(KeyReused):
+        run(world, Script(KeyReused("another total")), weight=2)
+
+    assert run(world, Script(DONE)) == Ran("done", replayed=False, attempt=3, uncertain=True)
 
 
 @pytest.mark.parametrize("error", [Unknown("timeout"), ValueError("surprise"), KeyError("x"), RecursionError()])

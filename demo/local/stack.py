@@ -9,6 +9,7 @@ from demo.local.cdk import Cdk
 from demo.local.ministack import MiniStack, free_port
 from demo.local.outputs import flatten
 from demo.local.running import Running
+from demo.local.warming import warm_up
 from demo.progress import Steps
 
 
@@ -61,7 +62,10 @@ class LocalStack:
                 raise
         with self._steps.step("cdk deploy") as tell:
             outputs = flatten(cdk.deploy(tell))
-        return Running(self.ministack.endpoint, outputs, self.ministack.tmp)
+        running = Running(self.ministack.endpoint, outputs, self.ministack.tmp)
+        with self._steps.step("warm-up of the payment sandbox"):
+            warm_up(running)
+        return running
 
     def _synth(self, cdk: Cdk) -> None:
         with self._steps.step("cdk synth"):

@@ -1,0 +1,33 @@
+"""Has the payment sandbox's workers start before the first payment: a cold one takes longer than a client waits."""
+
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+from demo.local.errors import LocalStackError
+from demo.local.running import Running
+
+WITHIN_S = 30.0
+
+
+def warm_up(running: Running) -> None:
+    """Ask as often at once as payments may run at once. Raises LocalStackError if the sandbox does not answer."""
+    url = running.outputs["PaymentSandboxUrl"] + "/v1/charges?limit=1"
+    request = urllib.request.Request(url, headers={"Authorization": "Bearer sk_test_warm_up"})  # noqa: S310 - loopback
+
+    def ask(_: int) -> None:
+        urllib.request.urlopen(request, timeout=WITHIN_S).close()  # noqa: S310
+
+    at_once = payments_at_once(running)
+    try:
+        with ThreadPoolExecutor(at_once) as clients:
+            list(clients.map(ask, range(at_once)))
+    except OSError as error:
+        raise LocalStackError(f"The payment sandbox does not answer at {url}: {error}") from error
+
+
+def payments_at_once(running: Running) -> int:
+    """The records of a batch in each of the workers that the queue's mapping may start."""
+    (mapping,) = running.client("lambda").list_event_source_mappings(
+        FunctionName=running.outputs["PaymentFunctionName"]
+    )["EventSourceMappings"]
+    return int(mapping["BatchSize"]) * int(mapping["ScalingConfig"]["MaximumConcurrency"])

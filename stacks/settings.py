@@ -46,6 +46,7 @@ class Settings:
     provider_url: str | None = None  # a real provider; without it the payment sandbox is deployed
     provider_secret_arn: str | None = None
     producers: tuple[str, ...] = ()  # IAM ARNs outside the account that may put orders on the queue
+    sender_identity: str | None = None  # the SES identity, address or domain, that is there already for the sender
     operators: tuple[str, ...] = ()  # IAM ARN patterns that may redrive into the queues behind the first
     endpoint: str | None = None  # where the emulated AWS listens
 
@@ -56,6 +57,10 @@ class Settings:
             _check_payment_sandbox(self)
         require(self.api_rate <= self.api_burst, f"API rate {self.api_rate}/s is above its burst {self.api_burst}")
         require(self.sender.count("@") == 1, f"sender {self.sender!r} is not a mail address")
+        require(
+            self.sender_identity in (None, self.sender, self.sender.rpartition("@")[2]),
+            f"sender {self.sender!r} with sender_identity={self.sender_identity!r}: it is the sender or its domain",
+        )
         for principal in self.producers + self.operators:
             require(principal.startswith("arn:"), f"principal {principal!r} is not an IAM ARN")
         for producer in self.producers:
@@ -158,6 +163,7 @@ def _sandbox(context: Context) -> Settings:
         stage=Stage.SANDBOX,
         times=AWS_TIMES,
         sender=_supplied(context, "sender", "you@your-domain.example"),
+        sender_identity=context("sender_identity"),
         log_retention="ONE_MONTH",
         api_rate=50,
         api_burst=100,
@@ -174,6 +180,7 @@ def _prod(context: Context) -> Settings:
         stage=Stage.PROD,
         times=AWS_TIMES,
         sender=_supplied(context, "sender", "orders@your-domain.example"),
+        sender_identity=context("sender_identity"),
         log_retention="ONE_YEAR",
         api_rate=100,
         api_burst=200,

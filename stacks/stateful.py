@@ -35,8 +35,7 @@ class StatefulStack(Stack):
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
         )
         self.receipts = _bucket(self, settings)
-        # A person must follow the link that SES mails to this address, once.
-        self.sender = ses.EmailIdentity(self, "Sender", identity=ses.Identity.email(settings.sender))
+        self.sender = _sender(self, settings)
 
         CfnOutput(self, "IdempotencyTableName", value=self.idempotency.table_name)
         CfnOutput(self, "OrdersTableName", value=self.orders.table_name)
@@ -61,6 +60,13 @@ def _table(scope: Construct, id: str, settings: Settings, *, key: str, **props: 
         deletion_protection=settings.keep_data,
         **props,
     )
+
+
+def _sender(scope: Construct, settings: Settings) -> ses.IEmailIdentity:
+    if settings.sender_identity:  # CloudFormation can not make what is there already
+        return ses.EmailIdentity.from_email_identity_name(scope, "Sender", settings.sender_identity)
+    # A person must follow the link that SES mails to this address, once.
+    return ses.EmailIdentity(scope, "Sender", identity=ses.Identity.email(settings.sender))
 
 
 def _bucket(scope: Construct, settings: Settings) -> s3.Bucket:

@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from tools.mail import mail_advice
+from tools.mail import known_identity, mail_advice
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
@@ -64,11 +64,15 @@ def deploy(stage: str) -> None:
     given = supplied(stage)
     where = current_account()
     require_bootstrap(where)
+    identity = known_identity(where.session, given["SENDER"], f"effectively-once-{stage}-stateful")
+    if identity:
+        print(f"SES has the identity {identity} already: mails go out under it, and it stays when this is destroyed.")
+        given["SENDER_IDENTITY"] = identity
     consent("Deploy", stage, where)
     # Consent was given for all of it: the CLI need not ask once more for each stack.
     how = ("--all", "--method=direct", "--require-approval=never", "--outputs-file", "cdk.out/outputs.json")
     cdk("deploy", stage, given, *how)
-    print(mail_advice(where.session.client("sesv2"), given["SENDER"], where.region))
+    print(mail_advice(where.session.client("sesv2"), identity or given["SENDER"], where.region))
 
 
 def destroy(stage: str) -> None:

@@ -5,11 +5,39 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 
-def mail_advice(ses: Any, sender: str, region: str) -> str:
+def known_identity(session: Any, sender: str, stack: str) -> str:
+    """The SES identity that the sender can use and that is not the stack's own: the address, else its domain.
+
+    Empty if there is none: then the stack makes one.
+    """
+    if _owns_identity(session.client("cloudformation"), stack):
+        return ""
+    ses = session.client("sesv2")
+    for name in (sender, sender.rpartition("@")[2]):
+        try:
+            ses.get_email_identity(EmailIdentity=name)
+            return name
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NotFoundException":
+                raise
+    return ""
+
+
+def _owns_identity(cloudformation: Any, stack: str) -> bool:
+    try:
+        found = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationError":  # what it says of a stack that does not exist
+            raise
+        return False
+    return any(resource["ResourceType"] == "AWS::SES::EmailIdentity" for resource in found)
+
+
+def mail_advice(ses: Any, identity: str, region: str) -> str:
     """What is still to be done by hand, or that nothing is."""
-    todo = [*_sender(ses, sender), *_sandbox(ses, region)]
+    todo = [*_sender(ses, identity), *_sandbox(ses, region)]
     if not todo:
-        return f"\nMail: {sender} is verified and SES is out of its sandbox. Nothing is left to do."
+        return f"\nMail: {identity} is verified and SES is out of its sandbox. Nothing is left to do."
     return "\n".join(["\nMail, to be done by hand before receipts arrive:", *(f"  - {line}" for line in todo)])
 
 
@@ -20,6 +48,8 @@ def _sender(ses: Any, sender: str) -> list[str]:
         return [f"whether {sender} is verified can not be told: {error}"]
     if verified:
         return []
+    if "@" not in sender:
+        return [f"publish the DNS records that SES shows for {sender}: until then every receipt is refused"]
     return [f"open the mail that AWS sent to {sender} and follow its link: until then every receipt is refused"]
 
 

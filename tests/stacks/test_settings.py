@@ -90,6 +90,7 @@ def test_a_flow_that_sqs_does_not_take_is_refused(flow: dict[str, int], message:
         (SANDBOX, {"provider_secret_arn": SECRET_ARN}, ["stage sandbox", SECRET_ARN]),
         (SANDBOX, {"slow_s": 10}, ["slow for 10 s", "waits 10 s"]),
         (SANDBOX, {"slow_s": None}, ["slow for None", "waits 10 s"]),
+        (SANDBOX, {"sender_identity": "other.example"}, ["'orders@sandbox.example'", "'other.example'"]),
         (SANDBOX, {"sender": "orders"}, ["'orders'", "mail address"]),
         (SANDBOX, {"producers": ("123456789012",)}, ["'123456789012'", "ARN"]),
         (SANDBOX, {"operators": ("*",)}, ["'*'", "ARN"]),

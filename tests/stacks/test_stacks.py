@@ -13,7 +13,7 @@ from stacks.sandbox import SandboxStack
 from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Client, SettingsError
-from tests.stacks.synth import FLAGS, STAGES, Synthesised, new_app
+from tests.stacks.synth import FLAGS, STAGES, Synthesised, new_app, synthesise
 
 
 def test_prod_keeps_its_data_whatever_is_destroyed(prod: Synthesised) -> None:
@@ -84,6 +84,25 @@ def test_receipts_are_encrypted_private_and_behind_tls(any_stage: Synthesised) -
 def test_mail_comes_from_an_identity_of_the_stack(any_stage: Synthesised) -> None:
     sender = any_stage.environment("Emails/EmailFunction")["SENDER"]
     assert any_stage.one("AWS::SES::EmailIdentity", "Sender") == {"EmailIdentity": sender}
+
+
+def test_an_identity_that_is_there_already_is_used_and_not_made(tmp_path: Path) -> None:
+    sandbox = synthesise(tmp_path, "sandbox", sender="a@there.example", sender_identity="there.example")
+
+    assert not sandbox.of_type("AWS::SES::EmailIdentity")
+
+
+def test_in_prod_mail_goes_out_under_the_identity_that_is_there_already(tmp_path: Path) -> None:
+    given = STAGES["prod"] | {"sender": "a@there.example", "sender_identity": "there.example"}
+    prod = synthesise(tmp_path, "prod", **given)
+
+    statements = [
+        statement
+        for policy in prod.of_type("AWS::IAM::Policy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "ses:SendEmail"
+    ]
+    assert [statement["Resource"].endswith(":identity/there.example") for statement in statements] == [True]
 
 
 def test_the_relay_reads_everything_and_one_bad_record_never_blocks_it_for_long(any_stage: Synthesised) -> None:

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tools import account
-from tools.mail import mail_advice
+from tools.mail import known_identity, mail_advice
 
 WHERE = account.Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/me", session=None)
 
@@ -110,6 +110,53 @@ def test_ses_in_its_sandbox_is_said_with_the_way_out() -> None:
     advice = mail_advice(FakeSes(verified=True, production=False), "me@example.com", "eu-central-1")
     assert "create-email-identity" in advice
     assert "production access" in advice
+
+
+def test_a_domain_that_is_not_verified_wants_dns_records() -> None:
+    class Domain(FakeSes):
+        def get_email_identity(self, EmailIdentity: str) -> dict[str, Any]:  # noqa: N803
+            assert EmailIdentity == "example.com"
+            return {"VerifiedForSendingStatus": False}
+
+    assert "DNS records that SES shows for example.com" in mail_advice(Domain(False, True), "example.com", "eu-west-1")
+
+
+class FakeSession:
+    """An account with some SES identities, and a stack, if it was ever deployed, with some resources."""
+
+    def __init__(self, identities: tuple[str, ...], stack: tuple[str, ...] | None) -> None:
+        self.identities, self.stack = identities, stack
+
+    def client(self, _: str) -> "FakeSession":
+        return self
+
+    def get_email_identity(self, EmailIdentity: str) -> dict[str, Any]:  # noqa: N803
+        if EmailIdentity not in self.identities:
+            raise ClientError({"Error": {"Code": "NotFoundException"}}, "GetEmailIdentity")
+        return {}
+
+    def describe_stack_resources(self, StackName: str) -> dict[str, Any]:  # noqa: N803
+        assert StackName == "the-stack"
+        if self.stack is None:
+            raise ClientError({"Error": {"Code": "ValidationError"}}, "DescribeStackResources")
+        return {"StackResources": [{"ResourceType": kind} for kind in self.stack]}
+
+
+@pytest.mark.parametrize(
+    ("identities", "stack", "known"),
+    [
+        ((), None, ""),
+        (("other.example",), None, ""),
+        (("me@example.com",), None, "me@example.com"),
+        (("example.com",), None, "example.com"),
+        (("example.com", "me@example.com"), ("AWS::DynamoDB::Table",), "me@example.com"),
+        (("me@example.com",), ("AWS::SES::EmailIdentity",), ""),
+    ],
+)
+def test_an_identity_that_somebody_else_made_is_used_and_not_made_again(
+    identities: tuple[str, ...], stack: tuple[str, ...] | None, known: str
+) -> None:
+    assert known_identity(FakeSession(identities, stack), "me@example.com", "the-stack") == known
 
 
 def test_with_all_done_nothing_is_left_to_do() -> None:

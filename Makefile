@@ -1,7 +1,7 @@
 # make help tells what there is. Every target sets up what it needs by itself, once.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo invoke logs synth deploy destroy clean
+.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo invoke logs synth diff deploy destroy clean
 
 PYTHON_PACKAGES := .venv/.done
 NODE_PACKAGES := node_modules/.done
@@ -40,8 +40,9 @@ logs: $(PYTHON_PACKAGES) ## print what a function logged there (FUNCTION=order)
 
 test: lint types unit stacks e2e ## all of these
 
-lint: $(PYTHON_PACKAGES) ## ruff
+lint: $(READY) ## ruff, and GitHub's own check of the workflow
 	.venv/bin/ruff check .
+	.venv/bin/node tools/workflows.mjs .github/workflows/*.yml
 
 types: $(PYTHON_PACKAGES) ## mypy --strict
 	.venv/bin/mypy $(SOURCES)
@@ -68,6 +69,9 @@ e2e: $(READY) ## the app, deployed to a local AWS of its own
 
 synth: $(READY) $(WHEELS) ## write the templates to cdk.out/ (STAGE=local|sandbox|prod)
 	@$(PY) -m tools.account synth $(STAGE)
+
+diff: $(READY) $(WHEELS) ## show what a deploy would change (STAGE=sandbox SENDER=you@example.com)
+	@$(PY) -m tools.account diff $(STAGE)
 
 deploy: $(READY) $(WHEELS) ## deploy, after you confirm account, region and stage (STAGE=sandbox SENDER=you@example.com; PRODUCERS= OPERATORS= PROVIDER_SECRET_ARN=)
 	@$(PY) -m tools.account deploy $(STAGE)

@@ -1,4 +1,4 @@
-"""`make synth`, `make deploy` and `make destroy`: the CDK CLI with what a stage needs, and with a person's consent."""
+"""`make synth`, `make diff`, `make deploy` and `make destroy`: the CDK CLI with what a stage needs, and with a person's consent."""
 
 import argparse
 import os
@@ -59,20 +59,24 @@ def synth(stage: str) -> None:
     print(f"cdk.out/ holds the templates of stage {stage}")
 
 
+def diff(stage: str) -> None:
+    """Show what a deploy would change; changes nothing."""
+    given = supplied(stage)
+    where = current_account()
+    cdk("diff", stage, given | _sender_identity(where, stage, given))
+
+
 def deploy(stage: str) -> None:
     """Deploy all stacks, then say what only a person can do."""
     given = supplied(stage)
     where = current_account()
     require_bootstrap(where)
-    identity = known_identity(where.session, given["SENDER"], f"effectively-once-{stage}-stateful")
-    if identity:
-        print(f"SES has the identity {identity} already: mails go out under it, and it stays when this is destroyed.")
-        given["SENDER_IDENTITY"] = identity
+    given |= _sender_identity(where, stage, given)
     consent("Deploy", stage, where)
     # Consent was given for all of it: the CLI need not ask once more for each stack.
     how = ("--all", "--method=direct", "--require-approval=never", "--outputs-file", "cdk.out/outputs.json")
     cdk("deploy", stage, given, *how)
-    print(mail_advice(where.session.client("sesv2"), identity or given["SENDER"], where.region))
+    print(mail_advice(where.session.client("sesv2"), given.get("SENDER_IDENTITY", given["SENDER"]), where.region))
 
 
 def destroy(stage: str) -> None:
@@ -85,6 +89,14 @@ def destroy(stage: str) -> None:
         print("The stack with the tables and the receipts is protected and stays.")
     consent("Destroy", stage, where)
     cdk("destroy", stage, given, *stacks, "--force")
+
+
+def _sender_identity(where: Account, stage: str, given: dict[str, str]) -> dict[str, str]:
+    identity = known_identity(where.session, given["SENDER"], f"effectively-once-{stage}-stateful")
+    if not identity:
+        return {}
+    print(f"SES has the identity {identity} already: mails go out under it, and it stays when this is destroyed.")
+    return {"SENDER_IDENTITY": identity}
 
 
 def supplied(stage: str) -> dict[str, str]:
@@ -153,7 +165,7 @@ def cdk(command: str, stage: str, given: dict[str, str], *arguments: str) -> Non
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make", description=__doc__)
-    parser.add_argument("command", choices=("synth", "deploy", "destroy"))
+    parser.add_argument("command", choices=("synth", "diff", "deploy", "destroy"))
     parser.add_argument("stage", nargs="?", default="")
     asked = parser.parse_args()
     try:
@@ -161,7 +173,7 @@ def main() -> int:
         if asked.stage not in stages:
             hint = " (`make up` deploys to the laptop)" if asked.command != "synth" else ""
             raise Stop(f"Which stage? make {asked.command} STAGE={'|'.join(stages)}{hint}")
-        {"synth": synth, "deploy": deploy, "destroy": destroy}[asked.command](asked.stage)
+        {"synth": synth, "diff": diff, "deploy": deploy, "destroy": destroy}[asked.command](asked.stage)
     except Stop as stop:
         print(f"\n{stop}", file=sys.stderr)
         return 1

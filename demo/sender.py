@@ -11,7 +11,7 @@ from botocore.exceptions import HTTPClientError
 from demo.audit import Expected
 from demo.local.running import Running
 from demo.plan import DECLINES, MISBEHAVES, Planned
-from demo.traffic import ApiClient, OrdersQueue, Response, order_requested
+from demo.traffic import Response, local_api, local_queue, order_requested
 
 CLIENTS = 6
 AGAIN = (409, 429, 502, 503, 504)  # what the API says where the same key is safe and worth another try
@@ -49,8 +49,8 @@ class Sender:
 
     def __init__(self, running: Running, rate: float) -> None:
         self.tally = Tally()
-        self._api = ApiClient(running)
-        self._queue = OrdersQueue(running)
+        self._api = local_api(running)
+        self._queue = local_queue(running)
         self._rate = rate
 
     def send(self, arrivals: Sequence[Planned], told: Callable[[], None]) -> None:

@@ -30,11 +30,12 @@ class Response:
 
 
 class ApiClient:
-    """A client of the orders API as some IAM identity. `access_key` tells callers apart."""
+    """A client of the orders API as some IAM identity."""
 
-    def __init__(self, running: Running, access_key: str = "test", token: str | None = None) -> None:
-        self._url = running.outputs["ApiUrl"]
-        self._credentials = Credentials(access_key, "test", token)
+    def __init__(self, url: str, credentials: Credentials, region: str) -> None:
+        self._url = url
+        self._credentials = credentials
+        self._region = region
         self._http = URLLib3Session(timeout=TIMEOUT_S, max_pool_connections=32)
 
     def place(self, order: Mapping[str, Any], key: str | None) -> Response:
@@ -51,7 +52,7 @@ class ApiClient:
     def send(self, method: str, path: str, headers: Mapping[str, str], body: str) -> Response:
         """Send any request, signed (Signature Version 4, service execute-api)."""
         request = AWSRequest(method, self._url + path, headers=dict(headers), data=body)
-        SigV4Auth(self._credentials, "execute-api", REGION).add_auth(request)
+        SigV4Auth(self._credentials, "execute-api", self._region).add_auth(request)
         answer = self._http.send(request.prepare())
         kind = answer.headers.get("content-type", "")
         text = answer.content.decode()
@@ -62,17 +63,27 @@ class ApiClient:
         )
 
 
+def local_api(running: Running) -> ApiClient:
+    """A client of the local AWS, which takes any credentials."""
+    return ApiClient(running.outputs["ApiUrl"], Credentials("test", "test"), REGION)
+
+
 class OrdersQueue:
     """The way of a partner or a backfill: straight onto the queue."""
 
-    def __init__(self, running: Running) -> None:
-        self._sqs = running.client("sqs")
-        self._url = running.outputs["OrdersQueueUrl"]
+    def __init__(self, sqs: Any, url: str) -> None:
+        self._sqs = sqs
+        self._url = url
 
     def put(self, event: Mapping[str, Any]) -> str:
         """Send an event. Answers its message id."""
         sent = self._sqs.send_message(QueueUrl=self._url, MessageBody=json.dumps(event))
         return str(sent["MessageId"])
+
+
+def local_queue(running: Running) -> OrdersQueue:
+    """The orders queue of the local AWS."""
+    return OrdersQueue(running.client("sqs"), running.outputs["OrdersQueueUrl"])
 
 
 def order_requested(order_id: str, order: Mapping[str, Any], correlation_id: str = "c-1") -> dict[str, Any]:

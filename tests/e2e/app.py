@@ -8,7 +8,7 @@ from typing import Any
 
 from demo import logs
 from demo.local.running import Running
-from demo.traffic import ApiClient, OrdersQueue, an_order, order_requested
+from demo.traffic import an_order, local_api, local_queue, order_requested
 from demo.waiting import wait_until
 from demo.witness import Ledger, Mail, Mailbox, Queues, Receipts, Tables
 
@@ -22,8 +22,8 @@ class App:
     def __init__(self, running: Running) -> None:
         self.running = running
         self.outputs = running.outputs
-        self.api = ApiClient(running)
-        self.queue = OrdersQueue(running)
+        self.api = local_api(running)
+        self.queue = local_queue(running)
         self.ledger = Ledger(running)
         self.mailbox = Mailbox(running)
         self.tables = Tables(running)

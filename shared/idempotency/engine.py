@@ -1,6 +1,6 @@
 """Runs one step for one event: claim, step, commit; or once."""
 
-import uuid
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,8 +25,7 @@ from shared.idempotency.steps import Attempt, Effect, Outcome, Step
 from shared.idempotency.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """An event with what the transport says of it."""
 
     event: Event
@@ -34,8 +33,7 @@ class Message:
     trace: str | None = None  # X-Ray trace header
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True):
     """A step that is done: now, or before."""
 
     result: Any
@@ -51,7 +49,7 @@ class Engine:
     store: Store
     clock: Clock
     skew_s: float
-    new_owner: Callable[[], str] = field(default=lambda: uuid.uuid4().hex)
+    new_owner: Callable[[], str] = field(default=lambda: secrets.token_hex(16))
 
     def lease_end(self, deadline_ms: int) -> int:
         """Epoch milliseconds. Past its deadline, by the clocks' difference, a worker is gone or a zombie."""

@@ -6,8 +6,7 @@ https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md (same `sourc
 import functools
 import hashlib
 import unicodedata
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -70,8 +69,10 @@ def open_envelope(body: str) -> Envelope:
 
     Raises Permanent("unparsable") where it is not JSON, Permanent("schema_invalid") where it breaks a rule.
     """
-    with _refusing():
+    try:
         return _envelopes.decode(body)
+    except UNREADABLE as error:
+        raise _refusal(error) from error
 
 
 def event_in(envelope: Envelope, kinds: Mapping[str, type[Event]]) -> Event:
@@ -79,8 +80,10 @@ def event_in(envelope: Envelope, kinds: Mapping[str, type[Event]]) -> Event:
     kind = kinds.get(envelope.type)
     if kind is None:
         raise Permanent("schema_invalid", f"type {envelope.type} does not belong here")
-    with _refusing():
+    try:
         return decode_as(bytes(envelope.data), kind)
+    except UNREADABLE as error:
+        raise _refusal(error) from error
 
 
 def decode(body: str, kinds: Mapping[str, type[Event]]) -> tuple[Envelope, Event]:
@@ -89,14 +92,13 @@ def decode(body: str, kinds: Mapping[str, type[Event]]) -> tuple[Envelope, Event
     return envelope, event_in(envelope, kinds)
 
 
-@contextmanager
-def _refusing() -> Iterator[None]:
-    try:
-        yield
-    except msgspec.ValidationError as error:
-        raise Permanent("schema_invalid", str(error)) from error
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:  # nested too deep, for one
-        raise Permanent("unparsable", str(error)) from error
+# The last for what is nested too deep.
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+
+
+def _refusal(error: Exception) -> Permanent:
+    invalid = isinstance(error, msgspec.ValidationError)
+    return Permanent("schema_invalid" if invalid else "unparsable", str(error))
 
 
 def decode_as(raw: bytes, kind: type[T]) -> T:
@@ -106,10 +108,16 @@ def decode_as(raw: bytes, kind: type[T]) -> T:
     """
     if raw.isascii() and b"\\u" not in raw:
         try:
-            return msgspec.json.decode(raw, type=kind)
+            found: T = _decoder(kind).decode(raw)  # type: ignore[arg-type]  # mypy doubts that a class is hashable
+            return found
         except msgspec.ValidationError:
             pass  # it may be the same data in another spelling: below
     return msgspec.convert(canonical(msgspec.json.decode(raw)), kind)
+
+
+@functools.cache
+def _decoder(kind: Hashable) -> "msgspec.json.Decoder[Any]":
+    return msgspec.json.Decoder(kind)
 
 
 def canonical(value: Any) -> Any:
@@ -139,13 +147,20 @@ def fingerprint(event: Event) -> str:
     return f"{FINGERPRINT_VERSION}:{digest}"
 
 
+_PLAIN = frozenset({str, int, bool})  # most of what there is, spared a call each
+
+
 def _said(value: Any) -> Any:
     """Structs without fields that hold their default: `omit_defaults` would keep an equal value that was spelled out,
     and a struct within the event may lack it."""
     match value:
         case msgspec.Struct():
-            fields = ((name, getattr(value, field), default) for field, name, default in _fields(type(value)))
-            return {name: _said(held) for name, held, default in fields if held != default}
+            said = {}
+            for field, name, default in _fields(type(value)):
+                held = getattr(value, field)
+                if held != default:
+                    said[name] = held if type(held) in _PLAIN else _said(held)
+            return said
         case tuple() | list():
             return [_said(item) for item in value]
         case dict():

@@ -6,7 +6,6 @@ Of ours: `owner`, `attempt`, `uncertain`, `unsettled`, `effect`, `outbox`, `corr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -23,8 +22,7 @@ Image: TypeAlias = Mapping[str, Any]  # an item as DynamoDB spells it: {"id": {"
 RESULT_LIMIT_BYTES = 128 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """The right to do an effect, until the lease ends or another owner takes over."""
 
     key: str
@@ -34,8 +32,7 @@ class Claim:
     noted: str | None = None  # the result of an earlier try, as JSON, where its effect happened and its commit failed
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
+class Duplicate(msgspec.Struct, frozen=True):
     """The request was done before: its result, as it was stored."""
 
     result: Any

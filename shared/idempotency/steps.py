@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from shared.idempotency.clock import Clock
 from shared.idempotency.errors import NotDone
 from shared.idempotency.events import Event
@@ -20,8 +22,7 @@ class Effect(enum.Enum):
     EXTERNAL = "external"  # claim, effect, commit
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What a step came to: the core stores the result, does the writes and emits the events, together or not at all."""
 
     result: Any
@@ -30,8 +31,7 @@ class Outcome:
     duplicate: bool = False  # the step found its work done already, by the row: nothing happened now
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One try at a step, as the step sees it."""
 
     key: str  # the record's key; the same for every try, so it is a good key for the effect too

@@ -252,7 +252,7 @@ MUTANTS = (
     Mutant(
         "one owner for the whole process",
         ENGINE,
-        "default=lambda: uuid.uuid4().hex",
+        "default=lambda: secrets.token_hex(16)",
         'default=lambda: "worker"',
         ("email", "payment"),
         CORE_TESTS,

@@ -1,6 +1,5 @@
 """The engine: one step for one event, and what is kept of it."""
 
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -75,7 +74,7 @@ def test_events_and_attempts_can_not_be_changed_by_a_step(world: World) -> None:
         message().event.weight = 2  # type: ignore[attr-defined]
     script = Script(DONE)
     run(world, script)
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         script.attempts[0].uncertain = True  # type: ignore[misc]
 
 

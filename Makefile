@@ -1,7 +1,8 @@
 # make help tells what there is. Every target sets up what it needs by itself, once.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo invoke logs synth diff deploy destroy clean
+.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo invoke logs synth diff deploy destroy smoke \
+	dlq redrive audit trace peers clean
 
 PYTHON_PACKAGES := .venv/.done
 NODE_PACKAGES := node_modules/.done
@@ -59,6 +60,9 @@ replay: $(PYTHON_PACKAGES) ## show a schedule call by call (SCHEDULE=payment:pAA
 mutants: $(PYTHON_PACKAGES) ## break the code in named ways; each must be noticed (minutes)
 	@$(PY) -m tests.schedules mutants
 
+peers: $(PYTHON_PACKAGES) ## the same payment step as others write it, on the same bench; writes docs/peers.md (minutes)
+	@$(PY) -m tests.schedules peers
+
 stacks: $(READY) $(WHEELS) ## the synthesised templates
 	$(PYTEST) tests/stacks
 
@@ -78,6 +82,26 @@ deploy: $(READY) $(WHEELS) ## deploy, after you confirm account, region and stag
 
 destroy: $(READY) $(WHEELS) ## take it down again, after you confirm the same (STAGE=sandbox)
 	@$(PY) -m tools.account destroy $(STAGE)
+
+smoke: $(READY) ## send a handful of orders, each several times, and see what became of them (STAGE=local|sandbox)
+	@$(PY) -m tools.smoke $(STAGE)
+
+## An operator's commands: on what `make up` started, or on an account with STAGE=sandbox|prod; JSON=1 for machines
+
+OPERATE = $(PY) -m tools.operate
+COMMON = $(if $(STAGE),--stage $(STAGE)) $(if $(JSON),--json)
+
+dlq: $(PYTHON_PACKAGES) ## what is parked, why, and since when
+	@$(OPERATE) dlq $(COMMON)
+
+redrive: $(PYTHON_PACKAGES) ## put parked messages back (QUEUE=orders|payments|emails; DRY_RUN=1, MAX=10, REASON=key_reused, ALL=1)
+	@$(OPERATE) redrive $(QUEUE) $(COMMON) $(if $(DRY_RUN),--dry-run) $(if $(MAX),--max $(MAX)) $(if $(ALL),--all) $(if $(REASON),--reason $(REASON))
+
+audit: $(PYTHON_PACKAGES) ## every order that is late, paid twice, or whose event never arrived (REPAIR=1 sends missing events; AGE=0 judges all)
+	@$(OPERATE) audit $(COMMON) $(if $(REPAIR),--repair) $(if $(AGE),--age $(AGE))
+
+trace: $(PYTHON_PACKAGES) ## an order's story on one screen (ORDER=ord_1)
+	@$(OPERATE) trace $(ORDER) $(COMMON)
 
 ## The clone itself
 

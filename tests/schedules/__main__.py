@@ -1,5 +1,5 @@
 """`python -m tests.schedules`: `replay <schedule>` shows a schedule call by call, `verify` is the long run,
-`mutants` tests the tests.
+`mutants` tests the tests, `peers` puts other patterns on the same bench.
 """
 
 import argparse
@@ -12,8 +12,9 @@ from os import cpu_count
 from pathlib import Path
 
 from tests.schedules.bench import bench
-from tests.schedules.explorer import Report, explore, replay
+from tests.schedules.explorer import KNOWN, Report, explore, replay
 from tests.schedules.judging import judge_all
+from tests.schedules.peers.report import compare
 from tests.schedules.scenarios import SCENARIOS
 from tests.schedules.story import tell
 from tests.schedules.table import say, table
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     long.add_argument("--seed", type=int, default=1, help="of the first walk; printed with what it breaks")
     hunted = commands.add_parser("hunt")
     hunted.add_argument("scenarios", nargs="+")
+    commands.add_parser("peers")
     judged = commands.add_parser("mutants")
     judged.add_argument("names", nargs="*", help="all, if none is named")
     chosen = parser.parse_args(arguments)
@@ -56,13 +58,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return verify(chosen.walks, chosen.seed)
         case "hunt":
             return hunt(chosen.scenarios)
+        case "peers":
+            return compare()
     return judge_all(chosen.names)
 
 
 def show_schedule(schedule: str) -> int:
     """Print its trace and what it breaks."""
-    if schedule.partition(":")[0] not in SCENARIOS:
-        say(f"a schedule is a scenario and its moves, as payment:pAAA?pBA; scenarios are {', '.join(SCENARIOS)}")
+    if schedule.partition(":")[0] not in KNOWN:
+        say(f"a schedule is a scenario and its moves, as payment:pAAA?pBA; scenarios are {', '.join(KNOWN)}")
         return 2
     with bench() as place:
         trace, wrong = replay(place, schedule)

@@ -35,7 +35,8 @@ from shared.idempotency import clock as clocks
 from shared.idempotency.records import Claim, Duplicate
 from shared.idempotency.store import Store
 from tests.schedules import provider
-from tests.schedules.model import QUEUE_URL, Call
+from tests.schedules.model import QUEUE_URL, SECRET, Call
+from tests.schedules.peers import cold_start
 from tests.schedules.run import Run
 from tests.schedules.strands import Pool, Process, current, maybe_current
 from tests.schedules.wire import Wire
@@ -90,6 +91,7 @@ OF_FUNCTION = {
     "email": _of_queue("emails", 5 * 0.6),
     "relay": {"QUEUE_URL": "", "DLQ_URL": QUEUE_URL + "relay-dlq", "STEP_NEEDS_S": "0"},
     "api": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0.6"},
+    "peer": {"NEXT_QUEUE_URL": QUEUE_URL + "emails", "STRIPE_API_KEY": SECRET},
 }
 
 _make_consumer = runtime.consumer.__wrapped__
@@ -119,7 +121,7 @@ class Bench:
     def enter(self, process: Process, function: str) -> None:
         """A thread of this process goes on: its environment, and what Powertools keeps of a request in globals."""
         if function != self._function:
-            os.environ.update(OF_FUNCTION[function], POWERTOOLS_SERVICE_NAME=function)
+            os.environ.update(OF_FUNCTION[function.partition(".")[0]], POWERTOOLS_SERVICE_NAME=function)
             self._function = function
         if function == "api":
             BaseRouter.current_event, BaseRouter.lambda_context, api.app.context = self._globals.pop(
@@ -132,7 +134,9 @@ class Bench:
             self._globals[process.name] = (BaseRouter.current_event, BaseRouter.lambda_context, api.app.context)
 
     def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
-        """The production handler, as it stands."""
+        """The production handler, as it stands; or a peer's."""
+        if function.startswith(cold_start.PREFIX):
+            return cold_start.handler_of(function, self.clock)
         found: Callable[[dict[str, Any], Any], Any] = importlib.import_module(f"functions.{function}.handler").handler
         return found
 
@@ -198,7 +202,7 @@ def bench(*, keep: bool = True) -> Iterator[Bench]:
             patch.setenv(name, value)
         for name in ("_X_AMZN_TRACE_ID", "AWS_ENDPOINT_URL", "API_KEY_SECRET_ARN"):
             patch.delenv(name, raising=False)
-        caches = (runtime.engine,)
+        caches = (runtime.engine, *cold_start.CLIENTS)
         for cache in caches:
             cache.cache_clear()
         patch.setattr(aws, "_clients", {})
@@ -206,7 +210,7 @@ def bench(*, keep: bool = True) -> Iterator[Bench]:
         patch.setattr(clocks, "SYSTEM", it.clock)
         patch.setattr(runtime, "random", SimpleNamespace(SystemRandom=lambda: _Even(0), Random=random.Random))
         patch.setattr(runtime, "consumer", it.consumer)
-        patch.setattr(engine, "uuid", SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=it.new_id())))
+        patch.setattr(engine, "secrets", SimpleNamespace(token_hex=lambda _: it.new_id()))
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(stripe._api_requestor, "_generate_idempotency_key", it.new_id)
         patch.setattr(relay, "_rng", _Even(0))
@@ -221,6 +225,7 @@ def bench(*, keep: bool = True) -> Iterator[Bench]:
         patch.setattr(botocore.signers.RequestSigner, "sign", lambda *_, **__: None)
         _observe(patch, it)
         provider.put_in_place(patch, it.clock)
+        cold_start.put_in_place(patch, it.clock)
         level = telemetry.logger.level if hasattr(telemetry.logger, "level") else logging.INFO
         telemetry.logger.setLevel(logging.CRITICAL)
         wire = Wire(it.send, it.new_id, keep=keep)

@@ -14,9 +14,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tests.schedules.bench import Bench
-from tests.schedules.invariants import ALWAYS, FINALLY, broken
+from tests.schedules.invariants import ALWAYS, FINALLY, Invariant, broken
+from tests.schedules.peers.outcome import OUTCOME, STUCK
+from tests.schedules.peers.scenarios import COMPARED
 from tests.schedules.run import Run, Stuck
 from tests.schedules.scenarios import SCENARIOS, Scenario
+
+KNOWN = {**SCENARIOS, **COMPARED}  # by name, as schedules are spelled
 
 
 class Diverged(AssertionError):
@@ -89,13 +93,14 @@ def play(
     """Follow a schedule, then go on as `choose` says; None gives the schedule up."""
     moves: list[str] = []
     run = Run(bench, faults)
+    always, at_last = _rules(scenario)
     try:
         run = scenario.start(bench, faults, trace)
         while True:
             if not run.active:
-                wrong = broken(scenario, run, ALWAYS)
+                wrong = broken(scenario, run, always)
                 if wrong or not run.settle():
-                    return Played(moves, True, wrong or broken(scenario, run, FINALLY), run)
+                    return Played(moves, True, wrong or broken(scenario, run, at_last), run)
             possible = run.moves()
             chosen = begin[len(moves)] if len(moves) < len(begin) else choose(run, moves, possible)
             if chosen is None:
@@ -105,9 +110,15 @@ def play(
             moves.append(chosen)
             run.move(chosen)
     except Stuck as stuck:
+        if scenario.witnessed:
+            return Played(moves, True, [*broken(scenario, run, OUTCOME), f"{STUCK}: {stuck}"], run)
         return Played(moves, True, [f"every_order_ends: {stuck}"], run)
     finally:
         run.close()
+
+
+def _rules(scenario: Scenario) -> tuple[tuple[Invariant, ...], tuple[Invariant, ...]]:
+    return ((), OUTCOME) if scenario.witnessed else (ALWAYS, FINALLY)
 
 
 def plainest(_: Run, __: list[str], possible: list[str]) -> str:
@@ -187,7 +198,7 @@ def parse(schedule: str) -> tuple[Scenario, list[str]]:
             moves.append(character)
         else:
             moves[-1] += character
-    return SCENARIOS[name], moves
+    return KNOWN[name], moves
 
 
 def replay(bench: Bench, schedule: str) -> tuple[list[str], list[str]]:

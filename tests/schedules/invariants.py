@@ -16,11 +16,12 @@ from tests.schedules.services import Mail
 Invariant: TypeAlias = Callable[[Scenario, Run], Iterator[str]]
 
 
-def _orders(run: Run) -> dict[str, dict[str, object]]:
+def orders_of(run: Run) -> dict[str, dict[str, object]]:
+    """The order rows, by id."""
     return {key[0]: dict(item) for key, item in run.model.tables.items["orders"].items()}
 
 
-def _charges(run: Run) -> dict[str, list[dict[str, object]]]:
+def charges_of(run: Run) -> dict[str, list[dict[str, object]]]:
     """The provider's ledger, by order: what was really executed."""
     found: dict[str, list[dict[str, object]]] = defaultdict(list)
     for (kind, _), item in run.model.tables.items["ledger"].items():
@@ -38,7 +39,7 @@ def one_final_state(_: Scenario, run: Run) -> Iterator[str]:
 def charged_at_most_once(_: Scenario, run: Run) -> Iterator[str]:
     """The ledger holds at most one successful charge per order, and none but by the intent on the order's row."""
     rows = run.model.tables.items["orders"]
-    for order_id, charges in _charges(run).items():
+    for order_id, charges in charges_of(run).items():
         paid = [charge["id"] for charge in charges if charge["paid"]]
         if len(paid) > 1:
             yield f"order {order_id} was charged {len(paid)} times"
@@ -50,8 +51,8 @@ def charged_at_most_once(_: Scenario, run: Run) -> Iterator[str]:
 
 def state_tells_the_charge(_: Scenario, run: Run) -> Iterator[str]:
     """Paid if and only if there is a successful charge, once the order is settled."""
-    charges = _charges(run)
-    for order_id, row in _orders(run).items():
+    charges = charges_of(run)
+    for order_id, row in orders_of(run).items():
         paid = sum(bool(charge["paid"]) for charge in charges[order_id])
         state = text(row, "state")
         if (state == "paid" and paid != 1) or (state == "declined" and paid):
@@ -102,7 +103,7 @@ def a_second_mail_only_in_its_window(_: Scenario, run: Run) -> Iterator[str]:
 
 def every_order_ends(scenario: Scenario, run: Run) -> Iterator[str]:
     """Every order that was accepted is where the scenario says that it ends; mailed, where it mails."""
-    rows = _orders(run)
+    rows = orders_of(run)
     if bool(rows) is not bool(scenario.ends):
         yield f"orders: {sorted(rows)}"
     for order_id, row in rows.items():
@@ -118,7 +119,7 @@ def the_customer_was_told(scenario: Scenario, run: Run) -> Iterator[str]:
         return
     if not run.model.rest.mails:
         yield "no mail"
-    for order_id, row in _orders(run).items():
+    for order_id, row in orders_of(run).items():
         if text(row, "state") == "paid" and ("receipts", f"receipts/{order_id}.html") not in run.model.rest.objects:
             yield f"order {order_id} has no receipt"
 

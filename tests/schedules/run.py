@@ -88,6 +88,7 @@ class Run:
     warm: bool = True  # workers have fetched the provider's API key before
     redrives_left: int = 0  # how often a person puts the oldest message of a DLQ back once all is quiet
     forgetful: bool = False  # the provider forgets its idempotency keys at once, not after a day
+    later_s: float = 0  # how much later than it could the next delivery comes, once all is quiet
     skew_ms: int = 0  # how far the clock of the next worker is off
     last: str = ""  # the strand that moved last
     most: int = len(LETTERS)  # deliveries: more of them are work without end
@@ -212,6 +213,7 @@ class Run:
         if self._next_ms() is None:
             return False
         if not any(self._due(source) for source in self.sources):
+            self.clock.advance(self.later_s)
             self._pass_time()
         return True
 
@@ -316,15 +318,16 @@ class Run:
         in_flight = [strand.name for strand in process.strands if not strand.ended]
         if process.returned and in_flight:
             self.facts.offences.add(f"acknowledged_is_done: {process.name} returned while {in_flight} was at work")
+        died = process.dead and not process.returned
         process.end()
         self.active.remove(it)
-        if process.dead and not process.returned:
+        if died:
             self._tell(f"          {process.name} is dead")
             it.delivery.died()
         elif process.crashed is not None:
             if isinstance(process.crashed, AssertionError):
                 raise process.crashed
-            self._tell(f"          {process.name} raised {process.crashed!r}")
+            self._tell(f"          {process.name} raised {type(process.crashed).__name__}")
             it.delivery.died()
         else:
             self._tell(f"          {process.name} returned {process.result}")

@@ -26,7 +26,7 @@ class Scenario:
     """`ends`: the states that the order may end in; none, where there is to be no order.
 
     `relayed`: the relay takes part, so every event must be sent. `parked`: the reasons for which a message must be, and
-    may be, in a DLQ.
+    may be, in a DLQ. `witnessed`: judged by the outcome alone (peers/outcome.py).
     """
 
     name: str
@@ -36,6 +36,7 @@ class Scenario:
     relayed: bool = False
     max_running: int = 2
     parked: frozenset[str] = frozenset()
+    witnessed: bool = False
 
     def start(self, bench: Bench, faults: int, trace: list[str] | None = None) -> Run:
         """A run that stands at its first move."""

@@ -4,6 +4,7 @@ import pytest
 
 from tests.schedules.bench import Bench, bench
 from tests.schedules.explorer import Report, every_schedule, every_state, explore, parse, plainest, play, replay, spell
+from tests.schedules.expressions import Unmodelled
 from tests.schedules.scenarios import SCENARIOS, Scenario
 
 
@@ -44,6 +45,18 @@ def test_a_schedule_is_read_as_it_was_spelled() -> None:
     moves = ["o", "A", "A1?", "p", "t", "B~", "B2", "A/"]
 
     assert parse(spell(SCENARIOS["order"], moves)) == (SCENARIOS["order"], moves)
+
+
+def test_what_the_model_does_not_know_ends_the_search_and_is_not_taken_for_a_death(
+    place: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def handler(*_: object) -> None:
+        raise Unmodelled("a request")
+
+    monkeypatch.setattr(place, "handler", lambda _: handler)
+
+    with pytest.raises(Unmodelled):
+        play(place, SCENARIOS["order"], [], 0, plainest)
 
 
 @pytest.mark.parametrize("name", ["order", "email", "payment"])

@@ -18,8 +18,7 @@ from moto import mock_aws
 from tests.schedules.bench import Bench
 from tests.schedules.drawn import TABLES
 from tests.schedules.dynamodb import Refused, Tables
-from tests.schedules.explorer import every_state
-from tests.schedules.scenarios import SCENARIOS
+from tests.schedules.explorer import KNOWN, every_state
 from tests.schedules.test_model import CLIENT, create_tables
 from tests.schedules.wire import REAL
 
@@ -93,10 +92,12 @@ def witness(
         yield it
 
 
-@pytest.mark.parametrize("name", ["order", "order-batch", "api", "api-reused", "email", "payment"])
+@pytest.mark.parametrize(
+    "name", ["order", "order-batch", "api", "api-reused", "email", "payment", "powertools", "claim_with_expiry"]
+)
 def test_moto_answers_what_is_asked_in_schedules_as_the_model_does(place: Bench, witness: Witness, name: str) -> None:
     schedules = 0
-    for played in islice(every_state(place, SCENARIOS[name], 1), 60):
+    for played in islice(every_state(place, KNOWN[name], 1), 60):
         assert not played.broken
         schedules += 1
 

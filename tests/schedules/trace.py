@@ -38,7 +38,8 @@ def _about(call: Call) -> str:
             entries = body.get("Entries", [body])
             return f"{body['QueueUrl'].rsplit('/', 1)[-1]}: {', '.join(map(_message, entries))}"
         case "provider":
-            return " ".join(f"{name}={value}" for name, value in parse_qsl(call.raw.decode()))
+            sent = parse_qsl(call.raw.decode())
+            return " ".join(f"{name}={value}" for name, value in sent if not name.startswith("automatic_payment"))
         case "s3":
             return urlsplit(call.url).path
         case "sesv2":

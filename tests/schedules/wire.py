@@ -50,7 +50,9 @@ class Wire:
         if operation == "TransactWriteItems" and "ClientRequestToken" not in params:
             params = {**params, "ClientRequestToken": self._new_token()}  # as botocore would, but one that repeats
         asked = (client.meta.service_model.service_name, operation, repr(params))
-        call = self._requests.get(asked) if self._keep else None
+        # A client that sends again by itself does so inside the real one: nothing of it is kept.
+        keep = self._keep and client.meta.config.retries.get("total_max_attempts") == 1
+        call = self._requests.get(asked) if keep else None
         if call is None:
             return self._ask(client, operation, params, asked)
         answer = self._send(call)

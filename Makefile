@@ -77,7 +77,7 @@ synth: $(READY) $(WHEELS) ## write the templates to cdk.out/ (STAGE=local|sandbo
 diff: $(READY) $(WHEELS) ## show what a deploy would change (STAGE=sandbox SENDER=you@example.com)
 	@$(PY) -m tools.account diff $(STAGE)
 
-deploy: $(READY) $(WHEELS) ## deploy, after you confirm account, region and stage (STAGE=sandbox SENDER=you@example.com; PRODUCERS= OPERATORS= PROVIDER_SECRET_ARN=)
+deploy: $(READY) $(WHEELS) ## deploy, after you confirm account, region and stage (STAGE=sandbox SENDER=you@example.com; ALARM_EMAIL= RUNBOOK_URL= PRODUCERS= OPERATORS= PROVIDER_SECRET_ARN=)
 	@$(PY) -m tools.account deploy $(STAGE)
 
 destroy: $(READY) $(WHEELS) ## take it down again, after you confirm the same (STAGE=sandbox)

@@ -1,4 +1,4 @@
-"""`make synth`, `make diff`, `make deploy` and `make destroy`: the CDK CLI with what a stage needs, and with a person's consent."""
+"""`make synth`, `diff`, `deploy` and `destroy`: the CDK CLI with what a stage needs, and with a person's consent."""
 
 import argparse
 import os
@@ -23,7 +23,9 @@ PLACEHOLDERS = {
 }
 NEEDS = {"local": (), "sandbox": ("SENDER",), "prod": ("SENDER", "PROVIDER_SECRET_ARN")}
 # IAM ARNs, comma-separated: who else may put orders on the queue, who may redrive into the queues behind the first.
-MAY_HAVE = {"local": (), "sandbox": ("PRODUCERS",), "prod": ("PRODUCERS", "OPERATORS")}
+# A mail address that hears of alarms, and where the runbook is published that they point to.
+EITHER = ("PRODUCERS", "ALARM_EMAIL", "RUNBOOK_URL")
+MAY_HAVE = {"local": (), "sandbox": EITHER, "prod": (*EITHER, "OPERATORS")}
 WHAT = {
     "SENDER": "the address that receipts come from, SENDER=orders@your-domain.example",
     "PROVIDER_SECRET_ARN": "the secret with the Stripe key, PROVIDER_SECRET_ARN=arn:aws:secretsmanager:...",
@@ -85,7 +87,7 @@ def destroy(stage: str) -> None:
     where = current_account()
     stacks = ["--all"]
     if stage == "prod":
-        stacks = [f"effectively-once-{stage}-pipeline", "--exclusively"]
+        stacks = [*(f"effectively-once-{stage}-{name}" for name in ("observability", "pipeline")), "--exclusively"]
         print("The stack with the tables and the receipts is protected and stays.")
     consent("Destroy", stage, where)
     cdk("destroy", stage, given, *stacks, "--force")

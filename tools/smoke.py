@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/ses/latest/dg/send-an-email-from-console.html
 import argparse
 import secrets
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -134,7 +135,9 @@ def smoke(deployment: Deployment) -> list[str]:
             except TimeoutError as late:
                 console.print(f"{late}", style="red", markup=False)
         with steps.step("the ledger"):
-            charges = Ledger(deployment).by_order()
+            charges: dict[str, list[Charge]] = defaultdict(list)
+            for order_id, charge in Ledger(deployment).charges():
+                charges[order_id].append(charge)
     return list(wrong(sent, run.states(sent), charges))
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from shared import aws, telemetry
 from shared.idempotency import clock
-from shared.idempotency.events import cloudevent
-from shared.idempotency.sending import Post, send
+from shared.idempotency.sending import send
+from shared.orders.again import next_post
 from shared.orders.repository import Orders, orders
 from shared.telemetry import logger
 
@@ -80,15 +80,12 @@ class Run:
         order = self.table.get(order_id)
         if order is None or order.open_since is None or order.open_since > self.before_s:
             return End.MOVED
-        event = order.next_event
-        if event is None:
-            return End.MOVED
-        about: dict[str, Any] = {"correlation_id": order.correlation_id, "event_id": event.id, "operation": OPERATION}
         now_ms = clock.SYSTEM.now_ms()
-        post = Post(
-            self.routes[event.type],
-            cloudevent(event, correlation_id=order.correlation_id, time=clock.iso(now_ms)),
-        )
+        post = next_post(order, self.routes, now_ms)
+        if post is None:
+            return End.MOVED
+        event_id = post.event.id
+        about: dict[str, Any] = {"correlation_id": order.correlation_id, "event_id": event_id, "operation": OPERATION}
         if refused := send(aws.client("sqs"), [post]):
             logger.error("refused by its queue", code=refused[post].code, **about)
             return End.TROUBLE

@@ -36,6 +36,11 @@ def test_every_npm_package_is_pinned_by_hash() -> None:
     assert [name for name, package in packages.items() if name and "integrity" not in package] == []
 
 
-@pytest.mark.parametrize("path", [*(f"requirements/{lock}" for lock in LOCKS), "package-lock.json"])
-def test_no_lock_names_a_registry(path: str) -> None:
-    assert re.findall(r"https?://\S+", (ROOT / path).read_text()) == []
+@pytest.mark.parametrize("lock", LOCKS)
+def test_no_python_lock_names_a_registry(lock: str) -> None:
+    assert re.findall(r"https?://\S+", (REQUIREMENTS / lock).read_text()) == []
+
+
+def test_the_npm_lock_names_no_registry() -> None:
+    packages = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    assert [name for name, package in packages.items() if "://" in str(package | {"funding": None})] == []

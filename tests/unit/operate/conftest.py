@@ -1,0 +1,110 @@
+"""The operator's commands over the application in one process: the same tables, queues and ledger."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from rich.console import Console
+
+from demo.progress import Steps
+from shared import aws
+from tests.unit.conftest import World
+from tests.unit.payment.conftest import line, shop
+from tests.unit.payment.shop import Shop
+from tests.unit.pipeline import samples
+from tests.unit.pipeline.driver import SWEEP_AGE_S, pipeline
+from tests.unit.pipeline.witnesses import mailbox
+from tools.operate import parked
+from tools.operate.audit import Audit, Auditor
+from tools.operate.deployment import FUNCTIONS, Deployment
+
+__all__ = ["line", "mailbox", "pipeline", "shop"]
+
+
+@dataclass
+class Lambda:
+    """Lambda's answers about the functions, as CloudFormation left them."""
+
+    told: Mapping[str, Mapping[str, str]]
+
+    def get_function_configuration(self, FunctionName: str) -> dict[str, Any]:  # noqa: N803 - boto3's name
+        return {
+            "FunctionName": FunctionName,
+            "Environment": {"Variables": self.told[FunctionName]},
+            "LoggingConfig": {"LogGroup": f"logs-of-{FunctionName}"},
+        }
+
+
+@dataclass
+class Logs:
+    """CloudWatch Logs, as far as a quoted phrase finds a line. (moto refuses events of the test's own time.)"""
+
+    groups: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def get_paginator(self, operation: str) -> "Logs":
+        assert operation == "filter_log_events"
+        return self
+
+    def paginate(self, *, logGroupName: str, startTime: int, filterPattern: str) -> Any:  # noqa: N803
+        if logGroupName not in self.groups:
+            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "FilterLogEvents")
+        assert re.fullmatch(r'"[^"\\]+"', filterPattern), filterPattern
+        for event in self.groups[logGroupName]:  # a page each, as where there are many
+            found = event["timestamp"] >= startTime and filterPattern[1:-1] in event["message"]
+            yield {"events": [event] if found else []}
+
+
+@dataclass
+class Session:
+    """boto3's session, with the world's clients."""
+
+    functions: Lambda
+    logs: Logs = field(default_factory=Logs)
+
+    def client(self, service: str, **_: Any) -> Any:
+        match service:
+            case "lambda":
+                return self.functions
+            case "logs":
+                return self.logs
+        return aws.client(service)
+
+
+@pytest.fixture(autouse=True)
+def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """moto has one server, and would wait in real time."""
+    monkeypatch.setattr(parked, "WAIT_S", 0)
+
+
+@pytest.fixture
+def deployment(world: World, shop: Shop) -> Deployment:  # noqa: ARG001 - the shop sets its own address
+    """The stage as deployed; the DLQs are there by now."""
+    for name in ("orders", "payments", "emails"):
+        world.queues[f"{name}-dlq"] = world.sqs.create_queue(QueueName=f"{name}-dlq")["QueueUrl"]
+    told = {
+        **{name: {} for name in FUNCTIONS},
+        "order": {"RECORD_TTL_S": os.environ["RECORD_TTL_S"]},
+        "payment": {name: os.environ[name] for name in ("PROVIDER_URL", "PROVIDER_SECRET_ARN")},
+        "relay": {"DLQ_URL": world.queues["relay-dlq"]},
+        "sweep": {"ROUTES": json.dumps(samples.routes(world)), "SWEEP_AGE_S": str(SWEEP_AGE_S)},
+    }
+    outputs = {
+        "OrdersTableName": "orders",
+        "IdempotencyTableName": "idempotency",
+        "ReceiptsBucketName": "receipts",
+        **{f"{name.capitalize()}FunctionName": name for name in FUNCTIONS},
+        **{f"{name.capitalize()}QueueUrl": world.queues[name] for name in ("orders", "payments", "emails")},
+        **{f"{name.capitalize()}DlqUrl": world.queues[f"{name}-dlq"] for name in ("orders", "payments", "emails")},
+    }
+    return Deployment("test", "a test", outputs, Session(Lambda(told)))
+
+
+def audited(deployment: Deployment, *, repair: bool = False, age_s: int | None = None) -> Audit:
+    """An audit that shows nothing."""
+    return Auditor(deployment, Steps(Console(file=StringIO())), age_s).run(repair)

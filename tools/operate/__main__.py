@@ -1,0 +1,121 @@
+"""`make dlq`, `make redrive`, `make audit` and `make trace`: `python -m tools.operate <command> --stage <stage>`.
+
+Exit status: 0 nothing is wrong, 1 something is (a message is parked or could not be moved, the audit found something,
+nobody knows the order), 2 it could not be told, or was interrupted.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+
+import stripe
+from botocore.exceptions import BotoCoreError, ClientError
+
+from demo.progress import Steps
+from tools.account import Stop
+from tools.operate import audit as auditing
+from tools.operate import dlq, printing, redrive, trace
+from tools.operate.deployment import QUEUES, RELAY, Deployment, find
+
+COULD_NOT = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; its exit status."""
+    asked = _parser().parse_args(arguments)
+    try:
+        deployment = find(asked.stage)
+        printing.progress.print(f"{asked.command}: {deployment.where}", style="dim", markup=False)
+        command: Callable[[Deployment, argparse.Namespace], int] = asked.run
+        return command(deployment, asked)
+    except (Stop, ClientError, BotoCoreError, stripe.StripeError) as error:
+        printing.progress.print(f"\n{error}", style="red", markup=False)
+    except KeyboardInterrupt:
+        printing.progress.print("\nInterrupted. Nothing is half-done: run it again.", style="red")
+    return COULD_NOT
+
+
+def _dlq(deployment: Deployment, asked: argparse.Namespace) -> int:
+    with Steps(printing.progress) as steps, steps.step("looking into the DLQs"):
+        found = dlq.look_everywhere(deployment)
+    _say(asked, lambda: printing.dlq(found), dlq.report(deployment, found))
+    return int(not all(letters.is_empty for letters in found))
+
+
+def _redrive(deployment: Deployment, asked: argparse.Namespace) -> int:
+    wish = redrive.Wish(asked.queue, asked.all, asked.reason, asked.max, asked.dry_run)
+    with Steps(printing.progress) as steps, steps.step(f"redriving {wish.queue}") as tell:
+        done = redrive.redrive(deployment, wish, lambda moved, total: tell(done=moved, total=total))
+    _say(asked, lambda: printing.redrive(wish, done), redrive.report(deployment, wish, done))
+    return int(not done.is_well)
+
+
+def _audit(deployment: Deployment, asked: argparse.Namespace) -> int:
+    verdict = auditing.Auditor(deployment, Steps(printing.progress), asked.age).run(asked.repair)
+    _say(asked, lambda: printing.audit(verdict), auditing.report(deployment, verdict))
+    return int(bool(verdict.wrong))
+
+
+def _trace(deployment: Deployment, asked: argparse.Namespace) -> int:
+    with Steps(printing.progress) as steps, steps.step(f"asking about {asked.order}"):
+        story = trace.trace(deployment, asked.order)
+    _say(asked, lambda: printing.trace(story), trace.report(deployment, story))
+    return int(not story.is_known)
+
+
+def _say(asked: argparse.Namespace, to_people: Callable[[], None], to_machines: dict[str, object]) -> None:
+    if asked.json:
+        print(json.dumps(to_machines, indent=2))
+    else:
+        to_people()
+
+
+def _order_id(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", text):
+        raise argparse.ArgumentTypeError("which order? ORDER=ord_1")
+    return text
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        return int(text)
+
+    return parse
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.operate", description=__doc__)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--stage", choices=("local", "sandbox", "prod"), default="local")
+    common.add_argument("--json", action="store_true", help="machine-readable, on standard output")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    look = commands.add_parser("dlq", parents=[common], help="what is parked, why, and since when")
+    look.set_defaults(run=_dlq)
+
+    move = commands.add_parser("redrive", parents=[common], help="parked messages back to their queue")
+    move.set_defaults(run=_redrive)
+    move.add_argument("queue", choices=(*QUEUES, RELAY))
+    move.add_argument("--dry-run", action="store_true", help="only say what would be moved")
+    move.add_argument("--max", type=_whole(1), help="so many messages at most")
+    which = move.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="also what was parked for good, for a reason")
+    which.add_argument("--reason", help="only what was parked for this reason")
+
+    walk = commands.add_parser("audit", parents=[common], help="orders of which the promise does not hold, or not yet")
+    walk.set_defaults(run=_audit)
+    walk.add_argument("--repair", action="store_true", help="send missing events again")
+    walk.add_argument("--age", type=_whole(0), help="seconds; younger facts are not judged (the sweep's age)")
+
+    story = commands.add_parser("trace", parents=[common], help="one order's story")
+    story.set_defaults(run=_trace)
+    story.add_argument("order", type=_order_id)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Finds a deployed stage: what its stacks put out, what its functions are told, and clients that reach it."""
+
+import functools
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from demo.local import state
+from demo.local.errors import LocalStackError
+from demo.local.ministack import REGION
+from tools.account import Stop, current_account
+
+QUEUES = ("orders", "payments", "emails")
+RELAY = "relay"  # its failure queue has no source: nothing of it is redriven
+FUNCTIONS = ("api", "order", "payment", "email", "relay", "sweep")
+# An operator can wait; botocore sends again what was throttled, slower each time.
+CONFIG = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 6})
+
+
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """A deployed stage. `where` says to a person which one it is."""
+
+    stage: str
+    where: str
+    outputs: Mapping[str, str]
+    session: Any
+    endpoint: str | None = None
+
+    @functools.cache  # noqa: B019 - one deployment a process
+    def client(self, service: str) -> Any:
+        """A boto3 client."""
+        return self.session.client(service, endpoint_url=self.endpoint, config=CONFIG)
+
+    def output(self, name: str) -> str:
+        """Raises Stop where the stacks have no such output."""
+        if name not in self.outputs:
+            raise Stop(f"The stacks of stage {self.stage} have no output {name}: deploy this version first.")
+        return self.outputs[name]
+
+    def queue_url(self, queue: str) -> str:
+        """Of a source queue."""
+        return self.output(f"{queue.capitalize()}QueueUrl")
+
+    def dlq_url(self, queue: str) -> str:
+        """Of a queue's DLQ; of the relay's failure queue."""
+        return self.told(RELAY)["DLQ_URL"] if queue == RELAY else self.output(f"{queue.capitalize()}DlqUrl")
+
+    @functools.cache  # noqa: B019
+    def configuration(self, function: str) -> Mapping[str, Any]:
+        """Of `functions/<function>`, as Lambda has it."""
+        name = self.output(f"{function.capitalize()}FunctionName")
+        found: Mapping[str, Any] = self.client("lambda").get_function_configuration(FunctionName=name)
+        return found
+
+    def told(self, function: str) -> Mapping[str, str]:
+        """The function's environment: what the stage's settings came to."""
+        found: Mapping[str, str] = self.configuration(function)["Environment"]["Variables"]
+        return found
+
+    @property
+    def routes(self) -> Mapping[str, str]:
+        """Queue URLs by event type."""
+        found: Mapping[str, str] = json.loads(self.told("sweep")["ROUTES"])
+        return found
+
+
+def find(stage: str) -> Deployment:
+    """The stage's stacks; for `local` those of `make up`, unless the environment names an endpoint.
+
+    Raises Stop saying what is missing.
+    """
+    if stage == "local" and not os.environ.get("AWS_ENDPOINT_URL"):
+        try:
+            running = state.running()
+        except LocalStackError as error:
+            raise Stop(f"{error} For an account: STAGE=sandbox or STAGE=prod.") from None
+        env = running.environment  # never an account of the caller's own
+        session: Any = boto3.session.Session(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], None, REGION)
+        return Deployment("local", f"local at {running.endpoint}", running.outputs, session, running.endpoint)
+    account = current_account()
+    at = f" at {endpoint}" if (endpoint := os.environ.get("AWS_ENDPOINT_URL")) else ""
+    outputs = _outputs(account.session, f"effectively-once-{stage}-")
+    if not outputs:
+        raise Stop(f"There are no stacks of stage {stage} in account {account.account}, region {account.region}{at}.")
+    return Deployment(stage, f"{stage} in {account.name}{at}", outputs, account.session)
+
+
+def _outputs(session: Any, prefix: str) -> dict[str, str]:
+    """Of all the stacks whose name starts so, in one object."""
+    try:
+        return {
+            output["OutputKey"]: output["OutputValue"]
+            for page in session.client("cloudformation", config=CONFIG).get_paginator("describe_stacks").paginate()
+            for stack in page["Stacks"]
+            if stack["StackName"].startswith(prefix)
+            for output in stack.get("Outputs", [])
+        }
+    except ClientError as error:
+        raise Stop(f"The stacks can not be listed: {error}") from None

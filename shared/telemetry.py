@@ -8,7 +8,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 logger = Logger()
 
-# By operation, all counts. The dashboard, the alarms and the demo read them by these names.
+# All counts, by service (the function) and stage. The dashboard, the alarms and the demo read them by these names.
 FIRST_RUN = "FirstRun"  # done now
 DUPLICATE_REPLAYED = "DuplicateReplayed"  # was done before: the stored result, no effect
 BUSY = "Busy"  # another holds the claim
@@ -25,11 +25,12 @@ LEFT = "Left"  # orders that the sweep found open and could not help this time
 
 
 def count(operation: str, counts: Mapping[str, int]) -> None:
-    """Emit counts as one EMF log line, by operation."""
+    """Emit counts as one EMF log line, apart for two stages in one account; the operation is a field of the line."""
     if not any(counts.values()):
         return
     metrics = EphemeralMetrics()
-    metrics.add_dimension("operation", operation)
+    metrics.add_dimension("stage", os.environ["STAGE"])
+    metrics.add_metadata("operation", operation)
     for name, value in counts.items():
         if value:
             metrics.add_metric(name, MetricUnit.Count, value)

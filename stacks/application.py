@@ -1,9 +1,15 @@
 """Composes the stacks of one stage."""
 
 import sys
+from pathlib import Path
 
 from aws_cdk import App
+from aws_cdk.cx_api import CloudAssembly
 
+from stacks.checks import CanNotKeepThePromise, check
+from stacks.checks.assembly import discard, templates_of
+from stacks.checks.model import Model
+from stacks.observability import ObservabilityStack
 from stacks.pipeline import PipelineStack, Provider
 from stacks.sandbox import SandboxStack
 from stacks.settings import Settings, settings_from
@@ -11,13 +17,15 @@ from stacks.stateful import StatefulStack
 from stacks.times import SettingsError
 
 
-def build(app: App) -> None:
-    """Put the stacks of the stage that the context names into the app. No account, no region: they fit any."""
-    settings = settings_from(app.node.try_get_context)
+def build(app: App, settings: Settings | None = None) -> Settings:
+    """Put the stacks of a stage into the app, of that which the context names unless told. They fit any account."""
+    settings = settings or settings_from(app.node.try_get_context)
     name = f"effectively-once-{settings.stage}"
     tags = {"application": "effectively-once", "stage": settings.stage.value}
     data = StatefulStack(app, f"{name}-stateful", settings, tags=tags)
-    PipelineStack(app, f"{name}-pipeline", settings, data, _provider(app, name, settings, tags), tags=tags)
+    pipeline = PipelineStack(app, f"{name}-pipeline", settings, data, _provider(app, name, settings, tags), tags=tags)
+    ObservabilityStack(app, f"{name}-observability", settings, data, pipeline, tags=tags)
+    return settings
 
 
 def _provider(app: App, name: str, settings: Settings, tags: dict[str, str]) -> Provider:
@@ -27,11 +35,23 @@ def _provider(app: App, name: str, settings: Settings, tags: dict[str, str]) -> 
     return Provider(sandbox.url, sandbox.secret_arn)
 
 
+def synthesise(app: App, settings: Settings) -> CloudAssembly:
+    """Synthesise an app that can keep the promise. Raises CanNotKeepThePromise, and leaves nothing to deploy."""
+    try:
+        assembly = app.synth()
+        check(Model(templates_of(assembly), settings))
+    except Exception:
+        discard(Path(app.outdir))
+        raise
+    return assembly
+
+
 def main() -> None:
-    """Synthesise for the CDK CLI; bad settings end it with one line instead of a traceback."""
+    """Synthesise for the CDK CLI; what is wrong with settings or app ends it with that instead of a traceback."""
     app = App()
     try:
-        build(app)
+        synthesise(app, build(app))
     except SettingsError as error:
         sys.exit(f"settings: {error}")
-    app.synth()
+    except CanNotKeepThePromise as error:
+        sys.exit(f"\n{error}\n")

@@ -35,14 +35,15 @@ class PipelineStack(Stack):
         records, rows = data.idempotency.table_arn, data.orders.table_arn
         consumer = partial(QueueConsumer, self, settings=settings, data=data)
 
-        Api(self, settings=settings, data=data)
-        consumers = [
+        self.api = Api(self, settings=settings, data=data)
+        self.consumers = consumers = [
             consumer(
                 "order",
                 "orders",
                 takes=["order.requested"],
                 calls=Calls(aws=1),
                 may=[allow(records, "dynamodb:PutItem"), allow(rows, "dynamodb:UpdateItem")],
+                claims=False,
             ),
             consumer(
                 "payment",
@@ -77,8 +78,8 @@ class PipelineStack(Stack):
                 environment={"RECEIPTS_BUCKET": data.receipts.bucket_name, "SENDER": settings.sender},
             ),
         ]
-        relay = Relay(self, settings=settings, data=data, consumers=consumers)
-        sweep = Sweep(self, settings=settings, data=data, consumers=consumers)
+        self.relay = relay = Relay(self, settings=settings, data=data, consumers=consumers)
+        self.sweep = sweep = Sweep(self, settings=settings, data=data, consumers=consumers)
 
         entrance, *behind = consumers
         entrance.admit(settings.producers)

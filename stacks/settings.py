@@ -12,6 +12,8 @@ from stacks.times import Client, SettingsError, Times, require
 
 Context = Callable[[str], Any]
 
+RUNBOOK = "docs/runbook.md"  # the file in the repository, until its copy has an address
+
 
 class Stage(StrEnum):
     LOCAL = "local"
@@ -48,6 +50,8 @@ class Settings:
     producers: tuple[str, ...] = ()  # IAM ARNs outside the account that may put orders on the queue
     sender_identity: str | None = None  # the SES identity, address or domain, that is there already for the sender
     operators: tuple[str, ...] = ()  # IAM ARN patterns that may redrive into the queues behind the first
+    alarm_email: str | None = None  # who is told of alarms, besides those who subscribe to the topic
+    runbook_url: str = RUNBOOK  # where alarms send their reader
     endpoint: str | None = None  # where the emulated AWS listens
 
     def __post_init__(self) -> None:
@@ -57,6 +61,10 @@ class Settings:
             _check_payment_sandbox(self)
         require(self.api_rate <= self.api_burst, f"API rate {self.api_rate}/s is above its burst {self.api_burst}")
         require(self.sender.count("@") == 1, f"sender {self.sender!r} is not a mail address")
+        require(
+            self.alarm_email is None or self.alarm_email.count("@") == 1,
+            f"alarm_email {self.alarm_email!r} is not a mail address",
+        )
         require(
             self.sender_identity in (None, self.sender, self.sender.rpartition("@")[2]),
             f"sender {self.sender!r} with sender_identity={self.sender_identity!r}: it is the sender or its domain",
@@ -171,6 +179,8 @@ def _sandbox(context: Context) -> Settings:
         provider_secret_arn=context("provider_secret_arn"),
         producers=_list(context, "producers"),
         operators=ACCOUNT,
+        alarm_email=context("alarm_email"),
+        runbook_url=context("runbook_url") or RUNBOOK,
         endpoint=context("endpoint"),
     )
 
@@ -196,6 +206,8 @@ def _prod(context: Context) -> Settings:
         ),
         producers=_list(context, "producers"),
         operators=_list(context, "operators"),
+        alarm_email=context("alarm_email"),
+        runbook_url=context("runbook_url") or RUNBOOK,
         endpoint=context("endpoint"),
     )
 

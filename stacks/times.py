@@ -13,6 +13,7 @@ LAMBDA_LIMIT_S = 900
 SQS_RETENTION_LIMIT_S = 14 * DAY_S
 SQS_RECEIVE_LIMIT = 1000
 STREAM_AGE_LEAST_S = 60
+CALLS = "effectively-once:calls"  # a function's metadata in the template: the requests that STEP_NEEDS_S is for
 
 
 class SettingsError(ValueError):
@@ -23,6 +24,15 @@ def require(holds: bool, otherwise: str) -> None:
     """Raises SettingsError with the text unless the condition holds."""
     if not holds:
         raise SettingsError(otherwise)
+
+
+def visibility_for(timeout_s: int, window_s: int) -> int:
+    """Seconds that a message stays hidden from others once it was received.
+
+    Six times as AWS advises: a batch that Lambda holds while the function is throttled must not come back.
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+    """
+    return 6 * timeout_s + window_s
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,10 @@ class Calls:
 
     aws: int = 0
     provider: int = 0
+
+    def longest_s(self, aws: Client, provider: Client) -> float:
+        """Seconds, when every single one runs into its timeout."""
+        return round(self.aws * aws.request_s + self.provider * provider.request_s, 3)
 
 
 @dataclass(frozen=True)
@@ -109,22 +123,19 @@ class Times:
         Raises SettingsError when the timeout is past `limit_s`, or a message would come back, or vanish, at a
         time that hurts.
         """
-        # At worst every single request runs into its timeout.
-        needs = round(calls.aws * self.aws.request_s + calls.provider * self.provider.request_s + besides_s, 3)
+        needs = round(calls.longest_s(self.aws, self.provider) + besides_s, 3)
         timeout = math.ceil(needs + self.spare_s)
         require(timeout <= limit_s, f"timeout {timeout} s for {calls}, limit {limit_s} s: fewer or shorter requests")
-        # Six times as AWS advises: a batch that Lambda holds while the function is throttled must not come back.
-        # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-        visibility = 6 * timeout + window_s
+        visibility = visibility_for(timeout, window_s)
         lease = timeout + self.lease_skew_s
         require(
             visibility > lease,
             f"visibility {visibility} s, lease up to {lease} s: the message of a killed worker would come back "
             "while it still counts as running",
         )
-        return Timing(needs, timeout, visibility, self._max_receives(visibility))
+        return Timing(needs, timeout, visibility, self.max_receives(visibility))
 
-    def _max_receives(self, visibility_s: int) -> int:
+    def max_receives(self, visibility_s: int) -> int:
         """Receives before a message is parked: the least that outlive the outage, however they go.
 
         A failed step waits as its back-off says, at least half of what it may. A function that dies before it can

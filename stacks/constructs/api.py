@@ -36,8 +36,9 @@ class Api(Construct):
     def __init__(self, scope: Construct, *, settings: Settings, data: StatefulStack) -> None:
         super().__init__(scope, "Http")
         # The write and, where it is refused, a look at the row.
-        timing = settings.times.timing(Calls(aws=2), limit_s=GIVES_UP_S - 1)
-        function = AppFunction(
+        calls = Calls(aws=2)
+        timing = settings.times.timing(calls, limit_s=GIVES_UP_S - 1)
+        self.function = AppFunction(
             self,
             "api",
             settings=settings,
@@ -50,13 +51,14 @@ class Api(Construct):
                 allow(data.orders.table_arn, "dynamodb:PutItem", "dynamodb:GetItem"),
             ],
         )
-        api = apigatewayv2.HttpApi(
+        self.function.note_calls(calls)
+        self.http = api = apigatewayv2.HttpApi(
             self,
             "Orders",
             create_default_stage=False,
             default_authorizer=authorizers.HttpIamAuthorizer(),
         )
-        ours = integrations.HttpLambdaIntegration("Function", function)
+        ours = integrations.HttpLambdaIntegration("Function", self.function)
         api.add_routes(path="/orders", methods=[apigatewayv2.HttpMethod.POST], integration=ours)
         api.add_routes(path="/orders/{id}", methods=[apigatewayv2.HttpMethod.GET], integration=ours)
         access_log = logs.LogGroup(

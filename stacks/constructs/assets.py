@@ -23,17 +23,16 @@ RUNTIME = lambda_.Runtime.PYTHON_3_13
 PLATFORM = "manylinux2014_aarch64"
 
 
-def function_code(name: str) -> lambda_.Code:
-    """The function's folder under its import path, `functions/<name>`, so that imports are the same in tests."""
+def function_code(*packages: str) -> lambda_.Code:
+    """The folders of packages, as `functions.order`, under their import path, so that imports are the same in tests."""
+    parents = dict.fromkeys(package.partition(".")[0] for package in packages)
     # `exclude` filters the fingerprint too, which is right here, where what is hashed is what is shipped.
     return lambda_.Code.from_asset(
         str(ROOT),
         exclude=[
             "/*",
-            "!/functions",
-            "/functions/*",
-            "!/functions/__init__.py",
-            f"!/functions/{name}",
+            *(line for parent in parents for line in (f"!/{parent}", f"/{parent}/*", f"!/{parent}/__init__.py")),
+            *(f"!/{package.replace('.', '/')}" for package in packages),
             "**/__pycache__",
         ],
         ignore_mode=IgnoreMode.GIT,

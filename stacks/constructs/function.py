@@ -1,8 +1,11 @@
 """A Lambda function as this application wants each of them: its own role, logs that end, traces."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import cast
 
-from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, CfnResource, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -10,9 +13,10 @@ from constructs import Construct
 
 from stacks.constructs.assets import RUNTIME, function_code, shared_layer
 from stacks.settings import Settings, Stage
-from stacks.times import Client, Timing
+from stacks.times import CALLS, Calls, Client, Timing
 
 MEMORY_MB = 512
+NAMESPACE = "EffectivelyOnce"
 
 
 def allow(resource_arn: str, *actions: str) -> iam.PolicyStatement:
@@ -33,7 +37,10 @@ def client_environment(client: Client, prefix: str) -> dict[str, str]:
 
 
 class AppFunction(lambda_.Function):
-    """`functions/<name>`, with what every function has; `may` is all that it is allowed besides logs and traces."""
+    """`functions/<name>`, with what every function has; `may` is all that it is allowed besides logs and traces.
+
+    `module`: where its handler is, if not there.
+    """
 
     def __init__(
         self,
@@ -45,7 +52,9 @@ class AppFunction(lambda_.Function):
         environment: Mapping[str, str],
         may: Sequence[iam.PolicyStatement],
         layers: Sequence[lambda_.ILayerVersion] = (),
+        module: str | None = None,
     ) -> None:
+        module = module or f"functions.{name}.handler"
         title = "".join(word.capitalize() for word in name.split("_"))
         role = iam.Role(scope, f"{title}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         logs_kept = logs.LogGroup(
@@ -57,8 +66,8 @@ class AppFunction(lambda_.Function):
         super().__init__(
             scope,
             f"{title}Function",
-            code=function_code(name),
-            handler=f"functions.{name}.handler.handler",
+            code=function_code(module.rpartition(".")[0]),
+            handler=f"{module}.handler",
             runtime=RUNTIME,
             architecture=lambda_.Architecture.ARM_64,
             memory_size=MEMORY_MB,
@@ -70,16 +79,31 @@ class AppFunction(lambda_.Function):
             environment={
                 "STAGE": settings.stage,
                 "POWERTOOLS_SERVICE_NAME": name,
-                "POWERTOOLS_METRICS_NAMESPACE": "EffectivelyOnce",
+                "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
                 "POWERTOOLS_LOG_LEVEL": "INFO",
                 **client_environment(settings.times.aws, "CLIENT"),
                 **environment,
             },
         )
         self.execution_role = role
+        self.service = name
+        self._stage = settings.stage
         for statement in (allow(logs_kept.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *may):
             role.add_to_policy(statement)
         CfnOutput(Stack.of(self), f"{title}FunctionName", value=self.function_name)
+
+    def note_calls(self, calls: Calls) -> None:
+        """Write into the template how many requests STEP_NEEDS_S is for, so that stacks/checks can do the sum."""
+        cast(CfnResource, self.node.default_child).add_metadata(CALLS, asdict(calls))
+
+    def count_of(self, name: str) -> cloudwatch.Metric:
+        """What the function itself counts under a name of shared/telemetry.py."""
+        return cloudwatch.Metric(
+            namespace=NAMESPACE,
+            metric_name=name,
+            dimensions_map={"service": self.service, "stage": self._stage},
+            statistic="Sum",
+        )
 
 
 def step_environment(settings: Settings, timing: Timing, *, idempotency: str, orders: str) -> dict[str, str]:

@@ -19,6 +19,8 @@ class QueueConsumer(Construct):
     """`functions/<function>` behind the queue `<queue>`, to which events of the types `takes` are sent.
 
     `calls` are the requests that one step may have to wait for, `may` what it is allowed besides its own queues.
+    `claims`: the step has an outside effect, so it can be taken over, and what is counted of that is watched.
+    `module`: where its handler is, if not there; `lane`: goes into the names of queues that are in a stage twice.
     """
 
     def __init__(
@@ -32,14 +34,17 @@ class QueueConsumer(Construct):
         takes: Sequence[str],
         calls: Calls,
         may: Sequence[iam.PolicyStatement],
+        claims: bool = True,
         environment: Mapping[str, str] | None = None,
         layers: Sequence[lambda_.ILayerVersion] = (),
+        module: str | None = None,
+        lane: str | None = None,
     ) -> None:
         super().__init__(scope, queue.capitalize())
-        self.takes = takes
+        self.name, self.takes, self.calls, self.claims = queue, takes, calls, claims
         flow, times = settings.flow(function), settings.times
-        timing = times.timing(calls, window_s=flow.window_s)
-        name = queue_name(settings, queue)
+        self.timing = timing = times.timing(calls, window_s=flow.window_s)
+        name = queue_name(settings, f"{lane}-{queue}" if lane else queue)
 
         self.dlq = private_queue(
             self,
@@ -56,12 +61,13 @@ class QueueConsumer(Construct):
             visibility_timeout=Duration.seconds(timing.visibility_s),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dlq, max_receive_count=timing.max_receives),
         )
-        consumer = AppFunction(
+        self.function = AppFunction(
             self,
             function,
             settings=settings,
             timeout_s=timing.timeout_s,
             layers=layers,
+            module=module,
             environment={
                 **step_environment(
                     settings, timing, idempotency=data.idempotency.table_name, orders=data.orders.table_name
@@ -85,11 +91,12 @@ class QueueConsumer(Construct):
                 *may,
             ],
         )
+        self.function.note_calls(calls)
         # No filter: a message that a filter turns down is deleted, which no queue of orders and money may do.
         lambda_.EventSourceMapping(
             self,
             "Mapping",
-            target=consumer,
+            target=self.function,
             event_source_arn=self.queue.queue_arn,
             batch_size=flow.batch_size,
             max_batching_window=Duration.seconds(flow.window_s),

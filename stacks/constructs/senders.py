@@ -1,6 +1,7 @@
 """The two that send events on: the relay from the outbox, and the sweep from orders that got stuck."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 
 from aws_cdk import Duration, Stack
@@ -25,13 +26,16 @@ RELAY_RETRIES = 10
 
 
 class Relay(Construct):
-    """Reads the idempotency table's stream and sends each completed record's events to their queues."""
+    """Reads the idempotency table's stream and sends each completed record's events to their queues.
+
+    `held_up_s`: seconds that one bad record can keep its shard waiting.
+    """
 
     def __init__(
         self, scope: Construct, *, settings: Settings, data: StatefulStack, consumers: Sequence[QueueConsumer]
     ) -> None:
         super().__init__(scope, "Relaying")
-        failures = private_queue(
+        self.failures = private_queue(
             self,
             "Failures",
             queue_name(settings, "relay-failures"),
@@ -39,12 +43,12 @@ class Relay(Construct):
         )
         # It sends in tens until its deadline and then raises, so it needs time for one request to each queue.
         timing = settings.times.timing(Calls(aws=len(consumers) + 1))  # and one to park
-        function = AppFunction(
+        self.function = AppFunction(
             self,
             "relay",
             settings=settings,
             timeout_s=timing.timeout_s,
-            environment={**_routes(self, consumers), "DLQ_URL": failures.queue_url},
+            environment={**_routes(self, consumers), "DLQ_URL": self.failures.queue_url},
             may=[
                 allow(
                     data.outbox_stream_arn,
@@ -54,22 +58,25 @@ class Relay(Construct):
                     "dynamodb:ListStreams",
                 ),
                 *_may_send(consumers),
-                allow(failures.queue_arn, "sqs:SendMessage"),
+                allow(self.failures.queue_arn, "sqs:SendMessage"),
             ],
         )
-        self.role_arn = function.execution_role.role_arn
+        self.role_arn = self.function.execution_role.role_arn
+        self.held_up_s = (math.ceil(math.log2(RELAY_BATCH)) + RELAY_RETRIES) * timing.timeout_s
         # The plain resource: the CDK's own would let the function do more to the failure queue than send.
         lambda_.CfnEventSourceMapping(
             self,
             "Mapping",
-            function_name=function.function_name,
+            function_name=self.function.function_name,
             event_source_arn=data.outbox_stream_arn,
             starting_position="TRIM_HORIZON",
             batch_size=RELAY_BATCH,
             bisect_batch_on_function_error=True,
+            # The relay names no single records, it raises; but one that did would be believed.
+            function_response_types=["ReportBatchItemFailures"],
             maximum_retry_attempts=RELAY_RETRIES,
             maximum_record_age_in_seconds=settings.times.stream_age_s,
-            destination_config={"onFailure": {"destination": failures.queue_arn}},
+            destination_config={"onFailure": {"destination": self.failures.queue_arn}},
             filter_criteria={"filters": [{"pattern": json.dumps(OUTBOX_FILTER)}]},
         )
 
@@ -81,7 +88,7 @@ class Sweep(Construct):
         self, scope: Construct, *, settings: Settings, data: StatefulStack, consumers: Sequence[QueueConsumer]
     ) -> None:
         super().__init__(scope, "Sweeping")
-        function = AppFunction(
+        self.function = AppFunction(
             self,
             "sweep",
             settings=settings,
@@ -98,12 +105,12 @@ class Sweep(Construct):
                 *_may_send(consumers),
             ],
         )
-        self.role_arn = function.execution_role.role_arn
+        self.role_arn = self.function.execution_role.role_arn
         events.Rule(
             self,
             "Schedule",
             schedule=events.Schedule.rate(Duration.minutes(settings.times.sweep_every_min)),
-            targets=[targets.LambdaFunction(function)],
+            targets=[targets.LambdaFunction(self.function)],
         )
 
 

@@ -4,7 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.stacks.every_path import every_path
 from tests.stacks.synth import STAGES, Synthesised, synthesise
+from tests.unit.conftest import world
+from tests.unit.payment.conftest import line, shop
+from tests.unit.pipeline.driver import pipeline
+from tests.unit.pipeline.witnesses import mailbox
+
+__all__ = ["every_path", "line", "mailbox", "pipeline", "shop", "world"]  # fixtures, besides those below
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_cdk import App
 
-from stacks.application import build
+from stacks import application
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]  # pytest gets none of them by itself
@@ -123,5 +123,5 @@ def read(app: App, outdir: Path, stage: str) -> Synthesised:
 
 def synthesise(outdir: Path, stage: str, **context: str) -> Synthesised:
     app = new_app(outdir, stage, **context)
-    build(app)
+    application.synthesise(app, application.build(app))
     return read(app, outdir, stage)

@@ -37,69 +37,6 @@ VARIABLES = {
     "payment_sandbox": {"LEDGER_TABLE", "SLOW_S"},
 }
 
-SENDER = "arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:identity/<Sender>"
-QUEUE_ACTIONS = [
-    "sqs:ChangeMessageVisibility",
-    "sqs:DeleteMessage",
-    "sqs:GetQueueAttributes",
-    "sqs:ReceiveMessage",
-]
-# What each function calls, and nothing else; besides, each may write its own logs and traces.
-MAY: dict[str, dict[str, list[str]]] = {
-    "api": {
-        "<Idempotency.Arn>": ["dynamodb:PutItem"],
-        "<Orders.Arn>": ["dynamodb:GetItem", "dynamodb:PutItem"],
-    },
-    "order": {
-        "<Orders/Queue.Arn>": QUEUE_ACTIONS,
-        "<Orders/Dlq.Arn>": ["sqs:SendMessage"],
-        "<Idempotency.Arn>": ["dynamodb:PutItem"],
-        "<Orders.Arn>": ["dynamodb:UpdateItem"],
-    },
-    "payment": {
-        "<Payments/Queue.Arn>": QUEUE_ACTIONS,
-        "<Payments/Dlq.Arn>": ["sqs:SendMessage"],
-        "<Idempotency.Arn>": ["dynamodb:UpdateItem"],
-        "<Orders.Arn>": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
-        SECRET_ARN: ["secretsmanager:GetSecretValue"],
-    },
-    "email": {
-        "<Emails/Queue.Arn>": QUEUE_ACTIONS,
-        "<Emails/Dlq.Arn>": ["sqs:SendMessage"],
-        "<Idempotency.Arn>": ["dynamodb:UpdateItem"],
-        "<Orders.Arn>": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
-        "<Receipts.Arn>/receipts/*": ["s3:PutObject"],
-        SENDER: ["ses:SendEmail"],
-    },
-    "relay": {
-        "<Idempotency.StreamArn>": [
-            "dynamodb:DescribeStream",
-            "dynamodb:GetRecords",
-            "dynamodb:GetShardIterator",
-            "dynamodb:ListStreams",
-        ],
-        "<Orders/Queue.Arn>": ["sqs:SendMessage"],
-        "<Payments/Queue.Arn>": ["sqs:SendMessage"],
-        "<Emails/Queue.Arn>": ["sqs:SendMessage"],
-        "<Relaying/Failures.Arn>": ["sqs:SendMessage"],
-    },
-    "sweep": {
-        "<Orders.Arn>/index/open-orders": ["dynamodb:Query"],
-        "<Orders.Arn>": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
-        "<Orders/Queue.Arn>": ["sqs:SendMessage"],
-        "<Payments/Queue.Arn>": ["sqs:SendMessage"],
-        "<Emails/Queue.Arn>": ["sqs:SendMessage"],
-    },
-}
-LEDGER = {
-    "<Ledger.Arn>": [
-        "dynamodb:DeleteItem",
-        "dynamodb:GetItem",
-        "dynamodb:PutItem",
-        "dynamodb:Query",
-        "dynamodb:UpdateItem",
-    ]
-}
 
 
 def as_list(value: Any) -> list[Any]:
@@ -121,38 +58,6 @@ def deployed(synthesised: Synthesised) -> dict[str, str]:
     """The construct path of each of our functions in a stage, by name."""
     found = set(synthesised.of_type("AWS::Lambda::Function"))
     return {name: path for name, path in FUNCTIONS.items() if path in found}
-
-
-def own(function: str) -> dict[str, list[str]]:
-    logs = FUNCTIONS[function].removesuffix("Function") + "Logs"
-    return {
-        "*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"],
-        f"<{logs}.Arn>": ["logs:CreateLogStream", "logs:PutLogEvents"],
-    }
-
-
-@pytest.mark.parametrize("function", list(MAY))
-def test_a_function_may_do_what_it_does_and_nothing_else(prod: Synthesised, function: str) -> None:
-    assert allowed(prod, function) == MAY[function] | own(function)
-
-
-def test_the_payment_sandbox_may_use_its_ledger_and_in_an_account_its_key(
-    sandbox: Synthesised, local: Synthesised
-) -> None:
-    key = {"<ApiKey>": ["secretsmanager:GetSecretValue"]}
-    assert allowed(sandbox, "payment_sandbox") == LEDGER | key | own("payment_sandbox")
-    assert allowed(local, "payment_sandbox") == LEDGER | own("payment_sandbox")
-
-
-@pytest.mark.parametrize("stage", ["local", "sandbox"])
-def test_out_of_prod_the_pipeline_may_do_the_same_but_for_the_key_and_sess_own_sandbox(
-    synthesised: Any, stage: str
-) -> None:
-    def others(may: dict[str, list[str]]) -> dict[str, list[str]]:
-        return {k: v for k, v in may.items() if not {"ses:SendEmail", "secretsmanager:GetSecretValue"} & set(v)}
-
-    for function, may in MAY.items():
-        assert others(allowed(synthesised(stage), function)) == others(may) | own(function)
 
 
 def test_in_sess_sandbox_mail_may_go_from_the_sender_only(sandbox: Synthesised) -> None:

@@ -112,8 +112,7 @@ def test_the_relay_reads_everything_and_one_bad_record_never_blocks_it_for_long(
     assert mapping["BisectBatchOnFunctionError"] is True
     assert 0 < mapping["MaximumRetryAttempts"] <= 10
     assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": "<Relaying/Failures.Arn>"}}
-    # It reports no single records: the laptop's AWS would lose those, so it raises.
-    assert "FunctionResponseTypes" not in mapping
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 def test_the_relay_gives_a_record_up_when_the_sweep_has_taken_over(any_stage: Synthesised) -> None:
@@ -183,7 +182,7 @@ def test_the_api_is_throttled_and_its_log_names_no_caller(prod: Synthesised) -> 
 
 
 def test_prod_has_no_payment_sandbox(prod: Synthesised) -> None:
-    assert set(prod.templates) == {"stateful", "pipeline"}
+    assert set(prod.templates) == {"stateful", "pipeline", "observability"}
 
 
 def test_the_payment_sandbox_refuses_to_be_put_into_prod() -> None:

@@ -47,7 +47,7 @@ def metrics(capsys: pytest.CaptureFixture[str]) -> Metrics:
             blob = json.loads(line)
             ((directive,),) = [[one] for one in blob["_aws"]["CloudWatchMetrics"]]
             assert directive["Namespace"] == "EffectivelyOnce"
-            assert sorted(directive["Dimensions"][0]) == ["operation", "service"]
+            assert sorted(directive["Dimensions"][0]) == ["service", "stage"]
             counts = found.setdefault(blob["operation"], {})
             for metric in directive["Metrics"]:
                 assert metric["Unit"] == "Count"

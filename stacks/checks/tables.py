@@ -1,0 +1,117 @@
+"""What must outlive: records until no copy of their message can come, rows for ever, data any deployment."""
+
+from collections.abc import Iterator
+
+from stacks.checks.model import Finding, Model, Resource, listed, number, shown, unknown, within
+from stacks.checks.queues import retention_s
+from stacks.checks.wiring import FUNCTION, TABLES, consumed_queues, dlq_of, environment
+from stacks.checks.written import ttl_attribute
+
+# What holds data that can not be made again. Queues are not among them: one that stays behind would keep its name,
+# and so block the next deployment.
+STATEFUL = (
+    *TABLES,
+    "AWS::S3::Bucket",
+    "AWS::RDS::DBInstance",
+    "AWS::RDS::DBCluster",
+    "AWS::EFS::FileSystem",
+    "AWS::KMS::Key",
+    "AWS::Cognito::UserPool",
+)
+KEEPS = ("Retain", "RetainExceptOnCreate", "Snapshot")
+
+
+def records_outlive_the_messages(model: Model) -> Iterator[Finding]:
+    """RECORD_TTL_S > source retention + DLQ retention, for each function that consumes with the core."""
+    for queue, source in consumed_queues(model):
+        variables, dlq = environment(source.function), dlq_of(model, queue)
+        if source.function is None or dlq is None or "IDEMPOTENCY_TABLE" not in variables:
+            continue
+        ttl, parts = number(variables.get("RECORD_TTL_S")), (retention_s(queue), retention_s(dlq))
+        if parts[0] is None or parts[1] is None:
+            continue  # dlq_keeps_messages_longer says so
+        least = parts[0] + parts[1]
+        if ttl is None or ttl <= least:
+            yield Finding(
+                source.function.path,
+                f"RECORD_TTL_S {variables.get('RECORD_TTL_S')}, but {queue.path} keeps messages {shown(parts[0])} s "
+                f"and {dlq.path} {shown(parts[1])} s = {shown(least)} s together",
+                "A message that is redriven late would find no record of what it did, only the order row.",
+                f"Write a RECORD_TTL_S above {shown(least)}.",
+            )
+
+
+def records_expire_by_the_attribute_that_is_written(model: Model) -> Iterator[Finding]:
+    """The table that functions know as IDEMPOTENCY_TABLE has TTL on what the core writes; the orders' has none.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
+    """
+    for table in _known_as(model, "IDEMPOTENCY_TABLE"):
+        name, on = (table.get("TimeToLiveSpecification", part) for part in ("AttributeName", "Enabled"))
+        if name != ttl_attribute() or on not in (True, "true"):
+            yield Finding(
+                table.path,
+                f"TTL attribute {shown(name)}, enabled {shown(on)}; the core writes {ttl_attribute()}",
+                "Records would never be deleted, or by a number that means something else.",
+                f"Set time_to_live_attribute={ttl_attribute()!r}.",
+            )
+    for table in _known_as(model, "ORDERS_TABLE"):
+        if name := table.get("TimeToLiveSpecification", "AttributeName"):
+            yield Finding(
+                table.path,
+                f"order rows have the TTL attribute {shown(name)}",
+                "The row still knows a charge when its record has expired: without it, an order is charged again.",
+                "Remove TimeToLiveSpecification.",
+            )
+
+
+def _known_as(model: Model, variable: str) -> list[Resource]:
+    found = (model.find(environment(function).get(variable)) for function in model.of_type(FUNCTION))
+    return sorted({table for table in found if table and table.type in TABLES}, key=lambda table: table.path)
+
+
+def data_survives_deployments(model: Model) -> Iterator[Finding]:
+    """Where a stage keeps its data: RETAIN on all that holds data, also when it is replaced.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+    """
+    if not model.settings.keep_data:
+        return
+    for resource in model.of_type(*STATEFUL):
+        found = {name: resource.body.get(name, "Delete") for name in ("DeletionPolicy", "UpdateReplacePolicy")}
+        if lost := [f"{name} {shown(value)}" for name, value in found.items() if value not in KEEPS]:
+            yield Finding(
+                resource.path,
+                f"{', '.join(lost)} in stage {model.settings.stage}",
+                "A deployment that renames, replaces or removes it would delete its data.",
+                "Set removal_policy=RemovalPolicy.RETAIN.",
+            )
+
+
+def tables_can_be_restored(model: Model) -> Iterator[Finding]:
+    """Where a stage keeps its data: point-in-time recovery on every table and replica.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Point-in-time-recovery.html
+    """
+    if not model.settings.keep_data:
+        return
+    for table in model.of_type(*TABLES):
+        parts = [table.get("PointInTimeRecoverySpecification")]
+        if table.type == "AWS::DynamoDB::GlobalTable":
+            parts = [within(each, "PointInTimeRecoverySpecification") for each in listed(table.get("Replicas"))]
+        on = [part if unknown(part) else within(part, "PointInTimeRecoveryEnabled") for part in parts]
+        if any(value not in (True, "true") for value in on):
+            yield Finding(
+                table.path,
+                f"PointInTimeRecoveryEnabled {shown(on[0] if len(on) == 1 else on)} in stage {model.settings.stage}",
+                "A bad deployment or a wrong script could not be undone.",
+                "Set point_in_time_recovery_enabled=True.",
+            )
+
+
+CHECKS = (
+    records_outlive_the_messages,
+    records_expire_by_the_attribute_that_is_written,
+    data_survives_deployments,
+    tables_can_be_restored,
+)

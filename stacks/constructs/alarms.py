@@ -1,0 +1,242 @@
+"""The alarms: what each means, and where its reader goes on. Each says what it makes of silence too."""
+
+import math
+from dataclasses import dataclass
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from shared import telemetry
+from stacks.constructs.function import AppFunction
+from stacks.constructs.queue_consumer import QueueConsumer
+from stacks.constructs.queues import queue_name
+from stacks.pipeline import PipelineStack
+from stacks.settings import Settings, Stage
+
+# Of a message that was received more often, SQS tells no age any more.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+RECEIVES_WITH_AN_AGE = 3
+
+MINUTE = Duration.minutes(1)
+WINDOW_S = 300
+WINDOW = Duration.seconds(WINDOW_S)
+
+# Sections of docs/runbook.md, as GitHub makes addresses of headings.
+IN_A_DLQ = "a-message-is-in-a-dlq"
+NO_STATE = "an-effect-without-its-state"
+STAND_STILL = "orders-stand-still"
+
+Missing = cloudwatch.TreatMissingData
+
+
+@dataclass(frozen=True)
+class After:
+    """How often in how many periods it must be so before anybody is woken."""
+
+    times: int = 1
+    periods: int = 1
+
+
+class Alarms(Construct):
+    """All alarms of the pipeline, each told to `topic` when it rings and when it is over."""
+
+    def __init__(self, scope: Construct, *, settings: Settings, pipeline: PipelineStack, topic: sns.ITopic) -> None:
+        super().__init__(scope, "Alarms")
+        self.all: list[cloudwatch.Alarm] = []
+        self._settings = settings
+        self._action = actions.SnsAction(topic)
+        self._of_the_api(pipeline)
+        for consumer in pipeline.consumers:
+            self._of_a_queue(consumer)
+            self._of_a_step(consumer)
+        self._of_the_relay(pipeline)
+        self._of_the_sweep(pipeline)
+
+    def _of_the_api(self, pipeline: PipelineStack) -> None:
+        api = pipeline.api
+        self._ring(
+            "api-5xx",
+            api.http.metric_server_error(statistic="Sum", period=MINUTE),
+            "The API answered 5xx in three minutes of five. Clients that repeat with the same key lose only time.",
+            STAND_STILL,
+            after=After(3, 5),
+        )
+        self._of_a_function(api.function)
+        self._key_reused(api.function, "A client sent another order under a key that is taken, and got a 422.")
+
+    def _of_a_queue(self, consumer: QueueConsumer) -> None:
+        name, timing = consumer.name, consumer.timing
+        self._dlq(
+            f"{name}-parked",
+            consumer.dlq.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
+            f"A message of {name} is in its DLQ: it was refused, or failed for as long as an outage is ridden out.",
+        )
+        late_s = RECEIVES_WITH_AN_AGE * timing.visibility_s
+        self._ring(
+            f"{name}-late",
+            consumer.queue.metric_approximate_age_of_oldest_message(statistic="Maximum", period=MINUTE),
+            f"A message of {name} is older than {late_s} s, which is more than {RECEIVES_WITH_AN_AGE} workers that die "
+            "with it take: nobody fetches messages, or too few do.",
+            STAND_STILL,
+            above=late_s,
+        )
+        # In flight counts as waiting: a message that backs off is not visible, and in an outage all of them do.
+        waiting = {
+            "visible": consumer.queue.metric_approximate_number_of_messages_visible(statistic="Minimum", period=WINDOW),
+            "hidden": consumer.queue.metric_approximate_number_of_messages_not_visible(
+                statistic="Minimum", period=WINDOW
+            ),
+        }
+        done = {
+            "first": consumer.function.count_of(telemetry.FIRST_RUN),
+            "replayed": consumer.function.count_of(telemetry.DUPLICATE_REPLAYED),
+        }
+        # Longer than the longest that one message may rightly wait for its next try.
+        longest_s = max(self._settings.times.backoff_cap_s, timing.visibility_s)
+        windows = math.ceil(longest_s / WINDOW_S) + 1
+        self._ring(
+            f"{name}-stalled",
+            cloudwatch.MathExpression(
+                label="waiting, and none done",
+                # Filled, since SQS leaves out the number in flight where it is none.
+                expression=(
+                    "IF(FILL(visible, 0) + FILL(hidden, 0) > 0 AND FILL(first, 0) + FILL(replayed, 0) == 0, 1, 0)"
+                ),
+                using_metrics=waiting | done,
+                period=WINDOW,
+            ),
+            f"Messages of {name} waited for {windows * WINDOW_S // 60} minutes and not one was done: what the step "
+            "needs is down, or a deploy broke it. They are retried by themselves.",
+            STAND_STILL,
+            after=After(windows, windows),
+        )
+
+    def _of_a_step(self, consumer: QueueConsumer) -> None:
+        name, function = consumer.name, consumer.function
+        self._of_a_function(function)
+        self._key_reused(function, f"A message of {name} is another request under a key that is taken; it was parked.")
+        if not consumer.claims:
+            return
+        self._ring(
+            f"{name}-lease-lost",
+            function.count_of(telemetry.LEASE_LOST),
+            f"A worker of {name} stalled past its lease and was superseded; it wrote nothing. More than a few say that "
+            "the times are too short.",
+            STAND_STILL,
+        )
+        self._ring(
+            f"{name}-effect-without-state",
+            function.count_of(telemetry.EFFECT_WITHOUT_STATE),
+            f"An effect of {name} happened and the order row refused its state: a person must decide.",
+            NO_STATE,
+        )
+
+    def _of_the_relay(self, pipeline: PipelineStack) -> None:
+        relay = pipeline.relay
+        self._ring(
+            "relay-late",
+            relay.function.metric("IteratorAge", statistic="Maximum", period=MINUTE),
+            f"Events wait in the outbox for more than {relay.held_up_s} s, longer than one bad record holds them up.",
+            STAND_STILL,
+            above=relay.held_up_s * 1000,  # it is told in milliseconds
+        )
+        self._dlq(
+            "relay-parked",
+            relay.failures.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
+            "The relay gave up a record, or found events in it that can not be sent; the sweep sends what can.",
+        )
+        self._of_a_function(relay.function)
+
+    def _of_the_sweep(self, pipeline: PipelineStack) -> None:
+        function, times = pipeline.sweep.function, self._settings.times
+        every = Duration.minutes(times.sweep_every_min)
+        self._ring(
+            "sweep-sent",
+            function.count_of(telemetry.SENT).with_(period=every),
+            f"Orders had not moved for {times.sweep_age_s} s, and the sweep sent their events again.",
+            STAND_STILL,
+        )
+        self._ring(
+            "sweep-failing",
+            cloudwatch.MathExpression(
+                label="errors and orders left",
+                expression="FILL(errors, 0) + FILL(left, 0)",
+                using_metrics={
+                    "errors": function.metric_errors(statistic="Sum", period=every),
+                    "left": function.count_of(telemetry.LEFT).with_(period=every),
+                },
+                period=every,
+            ),
+            "The sweep failed, or left orders for its next run: an order that stands still may go unnoticed.",
+            STAND_STILL,
+            after=After(2, 2),
+        )
+        self._ring(
+            "sweep-silent",
+            function.metric_invocations(statistic="Sum", period=every),
+            f"The sweep did not run for {2 * times.sweep_every_min} minutes: nothing would find an order whose event "
+            "is lost. Rings once on a first deploy too.",
+            STAND_STILL,
+            below=1,
+            after=After(2, 2),
+            missing=Missing.BREACHING,  # a function that never runs has no data
+        )
+
+    def _of_a_function(self, function: AppFunction) -> None:
+        self._ring(
+            f"{function.service}-failing",
+            cloudwatch.MathExpression(
+                label="errors and throttles",
+                expression="FILL(errors, 0) + FILL(throttles, 0)",
+                using_metrics={
+                    "errors": function.metric_errors(statistic="Sum", period=MINUTE),
+                    "throttles": function.metric_throttles(statistic="Sum", period=MINUTE),
+                },
+                period=MINUTE,
+            ),
+            f"The {function.service} function died, timed out or was throttled in three minutes of five. What it had "
+            "in hand comes back.",
+            STAND_STILL,
+            after=After(3, 5),
+        )
+
+    def _key_reused(self, function: AppFunction, meaning: str) -> None:
+        self._ring(f"{function.service}-key-reused", function.count_of(telemetry.KEY_REUSED), meaning, IN_A_DLQ)
+
+    def _dlq(self, name: str, visible: cloudwatch.IMetric, meaning: str) -> None:
+        # SQS may fall silent about a queue that nobody has touched for hours, with messages in it: no all-clear.
+        self._ring(name, visible, meaning, IN_A_DLQ, missing=Missing.IGNORE)
+
+    def _ring(
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        meaning: str,
+        section: str,
+        *,
+        above: float = 0,
+        below: float | None = None,
+        after: After = After(),
+        missing: Missing = Missing.NOT_BREACHING,
+    ) -> None:
+        if self._settings.stage is Stage.LOCAL and isinstance(metric, cloudwatch.MathExpression):
+            return  # the emulated AWS refuses alarms on metric math, and rings none anyway
+        operator = cloudwatch.ComparisonOperator
+        alarm = cloudwatch.Alarm(
+            self,
+            "".join(word.capitalize() for word in name.replace("_", "-").split("-")),
+            alarm_name=queue_name(self._settings, name),
+            alarm_description=f"{meaning} {self._settings.runbook_url}#{section}",
+            metric=metric,
+            threshold=above if below is None else below,
+            comparison_operator=operator.GREATER_THAN_THRESHOLD if below is None else operator.LESS_THAN_THRESHOLD,
+            evaluation_periods=after.periods,
+            datapoints_to_alarm=after.times,
+            treat_missing_data=missing,
+        )
+        alarm.add_alarm_action(self._action)
+        alarm.add_ok_action(self._action)
+        self.all.append(alarm)

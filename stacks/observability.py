@@ -1,0 +1,69 @@
+"""What people look at: alarms and who is told of them, one dashboard, saved questions to the logs."""
+
+from typing import Any
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from stacks.constructs.alarms import Alarms
+from stacks.constructs.dashboard import Dashboard
+from stacks.constructs.queries import Queries
+from stacks.pipeline import PipelineStack
+from stacks.settings import Settings
+from stacks.settings import Stage as AppStage
+from stacks.stateful import StatefulStack
+
+
+class ObservabilityStack(Stack):
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        settings: Settings,
+        data: StatefulStack,
+        pipeline: PipelineStack,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(scope, id, **kwargs)
+        topic = _topic(self, settings)
+        alarms = Alarms(self, settings=settings, pipeline=pipeline, topic=topic)
+        Dashboard(self, settings=settings, data=data, pipeline=pipeline, alarms=alarms.all)
+        if settings.stage is not AppStage.LOCAL:  # the emulated AWS has no AWS::Logs::QueryDefinition
+            functions = [
+                pipeline.api.function,
+                *(consumer.function for consumer in pipeline.consumers),
+                pipeline.relay.function,
+                pipeline.sweep.function,
+            ]
+            Queries(self, settings=settings, log_groups=[function.log_group for function in functions])
+
+
+def _topic(scope: Construct, settings: Settings) -> sns.Topic:
+    """Where alarms are told. Not encrypted: an alarm names queues and numbers, and nobody.
+
+    The key that SNS has itself does not let CloudWatch in, so encryption would cost a key of one's own.
+    https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html#compatibility-with-aws-services
+    """
+    stack = Stack.of(scope)
+    topic = sns.Topic(scope, "AlarmTopic", enforce_ssl=True)
+    # The policy for TLS takes the place of the one that every topic has, which lets the account's alarms in.
+    topic.add_to_resource_policy(
+        iam.PolicyStatement(
+            actions=["sns:Publish"],
+            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+            resources=[topic.topic_arn],
+            conditions={
+                "StringEquals": {"aws:SourceAccount": stack.account},
+                "ArnLike": {
+                    "aws:SourceArn": f"arn:{stack.partition}:cloudwatch:{stack.region}:{stack.account}:alarm:*",
+                },
+            },
+        )
+    )
+    if settings.alarm_email:
+        topic.add_subscription(subscriptions.EmailSubscription(settings.alarm_email))
+    CfnOutput(scope, "AlarmTopicArn", value=topic.topic_arn)
+    return topic

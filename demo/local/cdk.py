@@ -4,7 +4,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from demo.local.errors import LocalStackError
@@ -20,11 +20,15 @@ QUIETLY = {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_DISABLE_VERSION_CHECK": "tr
 
 
 class Cdk:
-    """One assembly (`<directory>/cdk.out`) on its way to one endpoint. All output goes to `<directory>/cdk-*.log`."""
+    """One assembly (`<directory>/cdk.out`) on its way to one endpoint. All output goes to `<directory>/cdk-*.log`.
 
-    def __init__(self, directory: Path, endpoint: str) -> None:
+    `synth`: more arguments of `cdk synth`, such as another `--app`.
+    """
+
+    def __init__(self, directory: Path, endpoint: str, synth: Sequence[str] = ()) -> None:
         self._directory = directory
         self._endpoint = endpoint
+        self._synth = synth
         self._assembly = directory / "cdk.out"
         self._processes: list[subprocess.Popen[str]] = []
         path = {"PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
@@ -36,7 +40,7 @@ class Cdk:
 
     def synth(self) -> None:
         stage = ["-c", "stage=local", "-c", f"endpoint={self._endpoint}"]
-        self._run("synth", "--quiet", "--output", str(self._assembly), *stage)
+        self._run("synth", "--quiet", "--output", str(self._assembly), *stage, *self._synth)
 
     def deploy(self, tell: Callable[..., None]) -> dict[str, dict[str, str]]:
         """Deploy all stacks; the outputs of each by its name. `tell` hears of the resources as they come."""

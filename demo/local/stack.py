@@ -1,6 +1,6 @@
 """A local AWS with the app on it, as a context manager: `with LocalStack(directory) as stack: ...`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -17,14 +17,20 @@ class LocalStack:
     """Starts MiniStack and deploys the app on entry, ends it on exit. Everything it writes lies in `directory`.
 
     With `on_start`, which hears of the process as soon as there is one, it outlives this process unless it is stopped.
+    `synth`: more arguments of `cdk synth`, to deploy another app.
     """
 
     def __init__(
-        self, directory: Path, port: int | None = None, on_start: Callable[[MiniStack], None] | None = None
+        self,
+        directory: Path,
+        port: int | None = None,
+        on_start: Callable[[MiniStack], None] | None = None,
+        synth: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self.ministack = MiniStack(directory, port or free_port(), stays=on_start is not None)
         self._on_start = on_start or (lambda _: None)
+        self._synth_arguments = synth
         self._steps = Steps()
 
     def __enter__(self) -> Running:
@@ -37,7 +43,7 @@ class LocalStack:
         """Raises LocalStackError if any part fails; nothing is left running then."""
         self.ministack.require_free_port()
         self.directory.mkdir(parents=True, exist_ok=True)
-        cdk = Cdk(self.directory, self.ministack.endpoint)
+        cdk = Cdk(self.directory, self.ministack.endpoint, self._synth_arguments)
         try:
             with self._steps:
                 return self._bring_up(cdk)
@@ -63,7 +69,7 @@ class LocalStack:
         with self._steps.step("cdk deploy") as tell:
             outputs = flatten(cdk.deploy(tell))
         running = Running(self.ministack.endpoint, outputs, self.ministack.tmp)
-        with self._steps.step("warm-up of the payment sandbox"):
+        with self._steps.step("warm-up of the payment sandboxes"):
             warm_up(running)
         return running
 

@@ -1,8 +1,8 @@
 # make help tells what there is. Every target sets up what it needs by itself, once.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo invoke logs synth diff deploy destroy smoke \
-	dlq redrive audit trace peers clean
+.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo chaos invoke logs synth diff deploy destroy smoke \
+	dlq redrive audit trace pause resume forget discard recover peers clean
 
 PYTHON_PACKAGES := .venv/.done
 NODE_PACKAGES := node_modules/.done
@@ -22,8 +22,11 @@ help: ## this list
 
 ## On the laptop: a local AWS, no account, no Docker
 
-demo: $(READY) ## orders, duplicates, faults and kills through the deployed app, then an audit (ORDERS=120, at least 100; SEED=1)
-	@$(PY) -m demo $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED))
+demo: $(READY) ## three pipelines side by side, the same orders and faults; writes build/demo.html (ORDERS=100, at least; SEED=1 FAULTS=6)
+	@$(PY) -m demo $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS))
+
+chaos: $(READY) ## a long run that can be stopped and goes on: kills, triplicates, DLQ replays; writes build/chaos.md (ORDERS=10000 SEED=1 FAULTS=15)
+	@$(PY) -m demo.chaos $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS))
 
 up: $(READY) ## start it, deploy the app, leave it running (PORT=4566; without, a free one)
 	@$(PY) -m demo.local up $(if $(PORT),--port $(PORT))
@@ -102,6 +105,21 @@ audit: $(PYTHON_PACKAGES) ## every order that is late, paid twice, or whose even
 
 trace: $(PYTHON_PACKAGES) ## an order's story on one screen (ORDER=ord_1)
 	@$(OPERATE) trace $(ORDER) $(COMMON)
+
+pause: $(PYTHON_PACKAGES) ## keep a queue's function from taking messages (QUEUE=payments)
+	@$(OPERATE) pause $(QUEUE) $(COMMON)
+
+resume: $(PYTHON_PACKAGES) ## let it take them again (QUEUE=payments)
+	@$(OPERATE) resume $(QUEUE) $(COMMON)
+
+forget: $(PYTHON_PACKAGES) ## delete one idempotency record, after you typed its key (KEY=payment.charge#ord_1; YES=1, SECOND_MAIL=1)
+	@$(OPERATE) forget '$(KEY)' $(COMMON) $(if $(YES),--yes) $(if $(SECOND_MAIL),--second-mail)
+
+discard: $(PYTHON_PACKAGES) ## move parked messages of one reason into a file, after you typed both (QUEUE=orders REASON=unparsable; YES=1)
+	@$(OPERATE) discard $(QUEUE) $(REASON) $(COMMON) $(if $(YES),--yes)
+
+recover: $(PYTHON_PACKAGES) ## put order rows back that are missing, from a copy of their table (FROM=orders-copy)
+	@$(OPERATE) recover $(FROM) $(COMMON)
 
 ## The clone itself
 

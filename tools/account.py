@@ -88,8 +88,8 @@ def destroy(stage: str) -> None:
     stacks = ["--all"]
     if stage == "prod":
         stacks = [*(f"effectively-once-{stage}-{name}" for name in ("observability", "pipeline")), "--exclusively"]
-        print("The stack with the tables and the receipts is protected and stays. The queues go, with all that is on them:")
-        print("first close the way in, let the queues run empty, and see `make audit` and `make dlq`.")
+        print("The stack with the tables and the receipts is protected and stays. The queues go, with all that is on")
+        print("them: first close the way in, let the queues run empty, and see `make audit` and `make dlq`.")
     consent("Destroy", stage, where)
     cdk("destroy", stage, given, *stacks, "--force")
 

@@ -8,6 +8,7 @@ import boto3
 from botocore.config import Config
 
 from demo.faults.arm import Faults
+from demo.faults.journal import journaled
 from demo.faults.worker import Handler, Setup, Worker
 
 
@@ -21,6 +22,10 @@ _config = Config(connect_timeout=1, read_timeout=2)
 _dynamodb: Any = boto3.client("dynamodb", config=_config)
 _sqs: Any = boto3.client("sqs", config=_config)
 
-handler = Worker(
-    _named(os.environ["FAULTS_HANDLER"]), Faults(_dynamodb, os.environ["FAULTS_TABLE"]), _sqs, Setup.of(os.environ)
+_setup = Setup.of(os.environ)
+
+handler: Handler = Worker(
+    _named(os.environ["FAULTS_HANDLER"]), Faults(_dynamodb, os.environ["FAULTS_TABLE"]), _sqs, _setup
 )
+if "FAULTS_JOURNAL" in os.environ:  # on a laptop
+    handler = journaled(handler, os.environ["FAULTS_JOURNAL"], _setup.lane, _setup.function)

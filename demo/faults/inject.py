@@ -18,7 +18,7 @@ from stacks.times import SettingsError, Times, require
 ENTRY = "demo.faults.entry.handler"
 START_S = 1.0  # from the start of an invocation to its last claim
 ROUNDED_S = 1.0  # SQS hides messages for whole seconds
-TAKEN_S = 2.0  # from a message that is visible again to the next worker's commit
+TAKEN_S = 4.0  # from a message that is visible again to the next worker's commit; a cold one starts for three
 FINISH_S = 2.0  # that a zombie needs for what it goes on with, before Lambda ends it
 
 

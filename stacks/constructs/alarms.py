@@ -26,7 +26,10 @@ WINDOW = Duration.seconds(WINDOW_S)
 
 # Sections of docs/runbook.md, as GitHub makes addresses of headings.
 IN_A_DLQ = "a-message-is-in-a-dlq"
+REUSED = "a-key-was-reused"
 NO_STATE = "an-effect-without-its-state"
+IS_DOWN = "the-provider-is-down"
+BROKEN = "a-bad-deploy"
 STAND_STILL = "orders-stand-still"
 
 Missing = cloudwatch.TreatMissingData
@@ -61,7 +64,7 @@ class Alarms(Construct):
             "api-5xx",
             api.http.metric_server_error(statistic="Sum", period=MINUTE),
             "The API answered 5xx in three minutes of five. Clients that repeat with the same key lose only time.",
-            STAND_STILL,
+            BROKEN,
             after=After(3, 5),
         )
         self._of_a_function(api.function)
@@ -73,6 +76,7 @@ class Alarms(Construct):
             f"{name}-parked",
             consumer.dlq.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
             f"A message of {name} is in its DLQ: it was refused, or failed for as long as an outage is ridden out.",
+            IN_A_DLQ,
         )
         late_s = RECEIVES_WITH_AN_AGE * timing.visibility_s
         self._ring(
@@ -110,7 +114,7 @@ class Alarms(Construct):
             ),
             f"Messages of {name} waited for {windows * WINDOW_S // 60} minutes and not one was done: what the step "
             "needs is down, or a deploy broke it. They are retried by themselves.",
-            STAND_STILL,
+            IS_DOWN,
             after=After(windows, windows),
         )
 
@@ -147,6 +151,7 @@ class Alarms(Construct):
             "relay-parked",
             relay.failures.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
             "The relay gave up a record, or found events in it that can not be sent; the sweep sends what can.",
+            STAND_STILL,
         )
         self._of_a_function(relay.function)
 
@@ -199,16 +204,16 @@ class Alarms(Construct):
             ),
             f"The {function.service} function died, timed out or was throttled in three minutes of five. What it had "
             "in hand comes back.",
-            STAND_STILL,
+            BROKEN,
             after=After(3, 5),
         )
 
     def _key_reused(self, function: AppFunction, meaning: str) -> None:
-        self._ring(f"{function.service}-key-reused", function.count_of(telemetry.KEY_REUSED), meaning, IN_A_DLQ)
+        self._ring(f"{function.service}-key-reused", function.count_of(telemetry.KEY_REUSED), meaning, REUSED)
 
-    def _dlq(self, name: str, visible: cloudwatch.IMetric, meaning: str) -> None:
+    def _dlq(self, name: str, visible: cloudwatch.IMetric, meaning: str, section: str) -> None:
         # SQS may fall silent about a queue that nobody has touched for hours, with messages in it: no all-clear.
-        self._ring(name, visible, meaning, IN_A_DLQ, missing=Missing.IGNORE)
+        self._ring(name, visible, meaning, section, missing=Missing.IGNORE)
 
     def _ring(
         self,

@@ -1,1 +1,1 @@
-"""What an operator runs against a deployed stage, on an account or on the laptop: dlq, redrive, audit, trace."""
+"""What an operator runs against a deployed stage, on an account or on the laptop."""

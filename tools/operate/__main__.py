@@ -1,7 +1,7 @@
-"""`make dlq`, `make redrive`, `make audit` and `make trace`: `python -m tools.operate <command> --stage <stage>`.
+"""An operator's commands (`make dlq`, `make audit`, ...): `python -m tools.operate <command> --stage <stage>`.
 
 Exit status: 0 nothing is wrong, 1 something is (a message is parked or could not be moved, the audit found something,
-nobody knows the order), 2 it could not be told, or was interrupted.
+nobody knows the order or the record), 2 it could not be told or done, was not consented to, or was interrupted.
 """
 
 import argparse
@@ -16,7 +16,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from demo.progress import Steps
 from tools.account import Stop
 from tools.operate import audit as auditing
-from tools.operate import dlq, printing, redrive, trace
+from tools.operate import consent, dlq, forget, printing, redrive, switch, trace
+from tools.operate import discard as discarding
+from tools.operate import recover as recovering
 from tools.operate.deployment import QUEUES, RELAY, Deployment, find
 
 COULD_NOT = 2
@@ -63,6 +65,45 @@ def _trace(deployment: Deployment, asked: argparse.Namespace) -> int:
         story = trace.trace(deployment, asked.order)
     _say(asked, lambda: printing.trace(story), trace.report(deployment, story))
     return int(not story.is_known)
+
+
+def _switch(deployment: Deployment, asked: argparse.Namespace) -> int:
+    on = asked.command == "resume"
+    with Steps(printing.progress) as steps, steps.step(f"{asked.queue}: {'resuming' if on else 'pausing'}"):
+        done = switch.switch(deployment, asked.queue, on=on)
+    _say(asked, lambda: printing.switched(done), switch.report(deployment, done))
+    return 0
+
+
+def _forget(deployment: Deployment, asked: argparse.Namespace) -> int:
+    image = forget.look(deployment, asked.key)
+    if image is not None:
+        forget.refuse(image, second_mail=asked.second_mail)
+        printing.record(forget.shown(image))
+        consent.require(
+            asked.key, "This record is deleted, and its step runs again when its event comes.", given=asked.yes
+        )
+        forget.forget(deployment, image)
+    _say(asked, lambda: printing.forgotten(asked.key, image), forget.report(deployment, asked.key, image))
+    return int(image is None)
+
+
+def _discard(deployment: Deployment, asked: argparse.Namespace) -> int:
+    ids = discarding.candidates(deployment, asked.queue, asked.reason)
+    file = discarding.file_of(deployment)
+    if ids:
+        about = f"{len(ids)} messages leave the DLQ of {asked.queue} for {file}.\nThat file holds customers' data."
+        consent.require(f"{asked.queue} {asked.reason}", about, given=asked.yes)
+    done = discarding.discard(deployment, asked.queue, asked.reason, ids)
+    _say(asked, lambda: printing.discarded(done), discarding.report(deployment, done))
+    return 0
+
+
+def _recover(deployment: Deployment, asked: argparse.Namespace) -> int:
+    with Steps(printing.progress) as steps, steps.step(f"rows of {asked.copy}") as tell:
+        done = recovering.recover(deployment, asked.copy, lambda rows: tell(done=rows))
+    _say(asked, lambda: printing.recovered(done), recovering.report(deployment, asked.copy, done))
+    return 0
 
 
 def _say(asked: argparse.Namespace, to_people: Callable[[], None], to_machines: dict[str, object]) -> None:
@@ -114,6 +155,30 @@ def _parser() -> argparse.ArgumentParser:
     story = commands.add_parser("trace", parents=[common], help="one order's story")
     story.set_defaults(run=_trace)
     story.add_argument("order", type=_order_id)
+
+    yes = argparse.ArgumentParser(add_help=False)
+    yes.add_argument("--yes", action="store_true", help="you have consented")
+
+    for name, what in (("pause", "stop a queue's function from taking messages"), ("resume", "let it take them again")):
+        turn = commands.add_parser(name, parents=[common], help=what)
+        turn.set_defaults(run=_switch)
+        turn.add_argument("queue", choices=QUEUES)
+
+    record = commands.add_parser("forget", parents=[common, yes], help="delete one idempotency record")
+    record.set_defaults(run=_forget)
+    record.add_argument("key", help="<operation>#<order id>")
+    record.add_argument("--second-mail", action="store_true", help="a second mail is better than none")
+
+    away = commands.add_parser("discard", parents=[common, yes], help="parked messages of one reason into a file")
+    away.set_defaults(run=_discard)
+    away.add_argument("queue", choices=(*QUEUES, RELAY))
+    away.add_argument("reason")
+
+    back = commands.add_parser(
+        "recover", parents=[common], help="order rows that are missing, from a copy of the table"
+    )
+    back.set_defaults(run=_recover)
+    back.add_argument("copy", help="the copy's table name")
     return parser
 
 

@@ -20,6 +20,7 @@ BATCH = 10
 NO_REASON = "none"
 
 _ORDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _WORD = re.compile(r"[A-Za-z_]{1,64}")
 _WHEN = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 
@@ -33,6 +34,7 @@ class Parked:
     reason: str  # NO_REASON: received as often as an outage takes
     first_parked_at: str | None  # RFC 3339; SQS itself notes none
     sent_at: str  # RFC 3339
+    logged_as: str  # the id that the message had when it was first parked: the log knows it by that
 
     @property
     def permanent(self) -> bool:
@@ -51,6 +53,7 @@ def read(message: Mapping[str, Any]) -> Parked:
         reason=_reason(attributes, system, body),
         first_parked_at=_matching(_WHEN, attributes.get("first_parked_at")),
         sent_at=iso(int(system["SentTimestamp"])),
+        logged_as=_matching(_MESSAGE_ID, attributes.get("original_message_id")) or message["MessageId"],
     )
 
 

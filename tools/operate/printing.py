@@ -1,15 +1,18 @@
 """For people: what the commands found, on standard output. Progress goes to standard error."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 
+from shared.idempotency.records import Image
 from tools.operate.audit import Audit
+from tools.operate.discard import Discarded
 from tools.operate.dlq import Letters
 from tools.operate.judging import KINDS, Finding
 from tools.operate.redrive import Redriven, Wish
+from tools.operate.switch import Switched
 from tools.operate.trace import Story
 
 MOST_LINES = 30  # of one kind: a screen; JSON=1 lists them all
@@ -84,6 +87,40 @@ def trace(story: Story) -> None:
     _table(("when", "who", "what"), moments, most=len(moments))
     for gap in story.gaps:
         print(f"not looked at in full: {gap}")
+
+
+def switched(done: Switched) -> None:
+    """What the queue's mapping was, and what it is."""
+    before = "" if done.was == done.now else f", was {done.was}"
+    print(f"{done.queue}: {done.now}{before}; {done.waiting} messages wait")
+    if done.now == "Disabled":
+        print("What was taken before is finished. A deploy may enable it, or leave it so: `make resume` in the end.")
+
+
+def record(seen: Mapping[str, Any]) -> None:
+    """An idempotency record that is to be forgotten: on standard error, where the question is."""
+    for name, value in seen.items():
+        progress.print(f"  {name:<23} {', '.join(value) if isinstance(value, list) else value}", markup=False)
+
+
+def forgotten(key: str, image: Image | None) -> None:
+    """Whether there was such a record."""
+    print(f"{key}: {'there is no such record' if image is None else 'forgotten'}")
+
+
+def discarded(done: Discarded) -> None:
+    """How many messages, and where they are now."""
+    if not done.count:
+        print(f"{done.queue}: nothing is parked for reason {done.reason}")
+        return
+    print(f"{done.queue}: discarded {done.count} {_reason(done.reason)}")
+    print(f"They are in {done.file}, which only you may read: customers' data. Each line is a SendMessage request.")
+
+
+def recovered(done: Mapping[str, int]) -> None:
+    """What became of the copy's rows."""
+    print(f"put back {done['put_back']} rows, {done['known_to_be_charged']} of them with the intent that was charged")
+    print(f"left alone {done['there_already']} that are there")
 
 
 def _table(names: Sequence[str], rows: Sequence[Iterable[Any]], most: int = MOST_LINES) -> None:

@@ -65,6 +65,10 @@ class Tables:
         """All records, page by page."""
         return self._scan(self.records)
 
+    def rows_of(self, table: str) -> Iterator[list[Image]]:
+        """All rows of another table, such as a copy, page by page."""
+        return self._scan(table)
+
     def look(self, order_id: str) -> tuple[Image | None, Records]:
         """A row and its records as of one moment."""
         gets = [{"TableName": self.orders, "Key": {"order_id": {"S": order_id}}}]

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+import stripe
 from botocore.exceptions import ClientError
 
 from shared.idempotency import clock
@@ -63,6 +64,29 @@ class Story:
         return bool(self.row or self.records or self.charges or self.parked or self.moments)
 
 
+@dataclass(frozen=True)
+class About:
+    """By what a log line is known to be about the order. A poison message is logged by its own id alone."""
+
+    order_id: str
+    correlation_ids: set[Any]
+    message_ids: set[str]
+
+    @property
+    def phrases(self) -> list[str]:
+        """Each to be looked for by itself, which every implementation of filter patterns understands alike."""
+        found = [self.order_id, *sorted(self.correlation_ids), *sorted(self.message_ids)]
+        return [phrase for phrase in found if '"' not in phrase and "\\" not in phrase]
+
+    def includes(self, line: Mapping[str, Any]) -> bool:
+        """It names the order or its message, or its correlation id and no other order."""
+        named = [str(line[name]) for name in ("key", "event_id", "order_id") if line.get(name)]
+        pattern = rf"(?<![\w-]){re.escape(self.order_id)}(?![\w-])"
+        if line.get("message_id") in self.message_ids or any(re.search(pattern, name) for name in named):
+            return True
+        return not named and line.get("correlation_id") in self.correlation_ids
+
+
 def trace(deployment: Deployment, order_id: str) -> Story:
     """Ask everybody."""
     story = Story(order_id)
@@ -74,7 +98,10 @@ def trace(deployment: Deployment, order_id: str) -> Story:
     story.records = list(_records(records))
     since = min((moment.at for moment in story.moments), default=None)
     since_ms = _ms(since) - SLACK_MS if since else clock.SYSTEM.now_ms() - LONG_AGO_MS
-    _ask_provider(story, Ledger(deployment), order, iso(since_ms))
+    try:
+        _ask_provider(story, Ledger(deployment), order, iso(since_ms))
+    except (stripe.APIConnectionError, stripe.APIError) as error:  # down, which is when stories are asked for
+        story.gaps.append(f"the provider, which does not answer: {type(error).__name__}")
     _ask_bucket(story, deployment)
     for letters in dlq.look_everywhere(deployment):
         story.parked += [
@@ -86,8 +113,10 @@ def trace(deployment: Deployment, order_id: str) -> Story:
     correlation_ids = {text(record, "correlation_id") for record in records.values()}
     if order:
         correlation_ids.add(order.correlation_id)
+    message_ids = {parked[name] for parked in story.parked for name in ("message_id", "logged_as")}
+    about = About(order_id, correlation_ids - {None}, message_ids)
     for function in FUNCTIONS:
-        lines = sorted(set(_lines(deployment, function, order_id, correlation_ids - {None}, since_ms)))
+        lines = sorted(set(_lines(deployment, function, about, since_ms)))
         if len(lines) > LINES_A_FUNCTION:
             story.gaps.append(f"{function}: the last {LINES_A_FUNCTION} of {len(lines)} log lines")
         story.moments += lines[-LINES_A_FUNCTION:]
@@ -153,23 +182,18 @@ def _parking(parked: Mapping[str, Any]) -> Moment:
     return Moment(at, f"{parked['queue']} DLQ", f"parked, reason {parked['reason']}")
 
 
-def _lines(
-    deployment: Deployment, function: str, order_id: str, correlation_ids: set[Any], since_ms: int
-) -> Iterator[Moment]:
-    """The function's log lines that name the order, or a correlation id of it and no other order."""
+def _lines(deployment: Deployment, function: str, about: About, since_ms: int) -> Iterator[Moment]:
+    """The function's log lines about the order."""
     configuration = deployment.configuration(function)
     default = f"/aws/lambda/{configuration['FunctionName']}"
     group = configuration.get("LoggingConfig", {}).get("LogGroup", default)
     pages = deployment.client("logs").get_paginator("filter_log_events")
-    # One phrase a query, which every implementation of filter patterns understands alike.
-    for phrase in [order_id, *sorted(correlation_ids)]:
-        if '"' in phrase or "\\" in phrase:
-            continue
+    for phrase in about.phrases:
         try:
             for page in pages.paginate(logGroupName=group, startTime=since_ms, filterPattern=f'"{phrase}"'):
                 for event in page["events"]:
                     for line in event["message"].splitlines():
-                        if moment := _moment(function, line, event["timestamp"], order_id, correlation_ids):
+                        if moment := _moment(function, line, event["timestamp"], about):
                             yield moment
         except ClientError as error:
             if error.response["Error"]["Code"] != "ResourceNotFoundException":
@@ -177,16 +201,12 @@ def _lines(
             return  # it has not run yet
 
 
-def _moment(function: str, text: str, at_ms: int, order_id: str, correlation_ids: set[Any]) -> Moment | None:
+def _moment(function: str, text: str, at_ms: int, about: About) -> Moment | None:
     try:
         line = json.loads(text)
     except ValueError:
         return None
-    if not isinstance(line, dict) or "message" not in line:
-        return None
-    named = [str(line[name]) for name in ("key", "event_id", "order_id") if line.get(name)]
-    of_it = any(re.search(rf"(?<![\w-]){re.escape(order_id)}(?![\w-])", name) for name in named)
-    if not of_it and (named or line.get("correlation_id") not in correlation_ids):
+    if not isinstance(line, dict) or "message" not in line or not about.includes(line):
         return None
     details = [f"{name} {line[name]}" for name in LINE if line.get(name) not in (None, "", False)]
     return Moment(

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+import stripe
 
 from shared.idempotency import clock
 from tests.unit.operate.test_audit import change, charge, order_done, order_placed
@@ -11,6 +12,7 @@ from tests.unit.operate.test_dlq import parked
 from tests.unit.pipeline.driver import Pipeline
 from tests.unit.pipeline.witnesses import Log, log
 from tools.operate.deployment import Deployment
+from tools.operate.ledger import Ledger
 from tools.operate.trace import Story, report, trace
 
 __all__ = ["log"]
@@ -148,3 +150,31 @@ def test_a_correlation_id_that_no_filter_can_hold_is_not_searched_for(
     change(pipeline.world, "orders", "ord_1", "SET correlation_id = :odd", odd={"S": correlation_id})
     logged(deployment, "payment", {"message": "done", "key": "ord_1", "correlation_id": correlation_id})
     assert told(trace(deployment, "ord_1"), "payment") == ["done"]
+
+
+def test_what_a_step_said_of_a_poison_message_is_told_though_the_line_names_no_order(
+    pipeline: Pipeline, deployment: Deployment
+) -> None:
+    parked(pipeline.world, "orders", "ord_1", "schema_invalid")
+    logged(
+        deployment,
+        "order",
+        {"message": "parked", "message_id": "m-ord_1", "detail": "at $.items[0].quantity"},
+        {"message": "parked", "message_id": "m-ord_2", "detail": "at $.currency"},
+    )
+    assert told(trace(deployment, "ord_1"), "order") == ["parked: detail at $.items[0].quantity, message_id m-ord_1"]
+
+
+def test_while_the_provider_is_down_the_rest_is_told(
+    pipeline: Pipeline, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order_done(pipeline)
+
+    def down(*_: Any) -> Any:
+        raise stripe.APIConnectionError("no route")  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr(Ledger, "intents_of", down)
+    story = trace(deployment, "ord_1")
+
+    assert story.gaps == ["the provider, which does not answer: APIConnectionError"]
+    assert told(story, "order row") == ["placed", "paid", "mailed"]

@@ -1,14 +1,14 @@
 # make help tells what there is. Every target sets up what it needs by itself, once.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo chaos invoke logs synth diff deploy destroy smoke \
-	dlq redrive audit trace pause resume forget discard recover peers clean
+.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo console chaos invoke logs synth diff deploy destroy smoke \
+	dlq redrive audit trace pause resume forget discard recover peers bench cost simulate clean
 
 PYTHON_PACKAGES := .venv/.done
 NODE_PACKAGES := node_modules/.done
 WHEELS := .cache/wheels/.done
 READY := $(PYTHON_PACKAGES) $(NODE_PACKAGES)
-SOURCES := $(wildcard app.py) stacks functions shared demo tests tools
+SOURCES := $(wildcard app.py) stacks functions shared demo tests tools benchmarks
 
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
@@ -27,6 +27,9 @@ demo: $(READY) ## three pipelines side by side, the same orders and faults; writ
 
 chaos: $(READY) ## a long run that can be stopped and goes on: kills, triplicates, DLQ replays; writes build/chaos.md (ORDERS=10000 SEED=1 FAULTS=15)
 	@$(PY) -m demo.chaos $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS))
+
+console: $(READY) ## a page to watch and trouble two pipelines side by side, until Ctrl-C (PORT=8080; without, a free one)
+	@$(PY) -m demo.console $(if $(PORT),--port $(PORT))
 
 up: $(READY) ## start it, deploy the app, leave it running (PORT=4566; without, a free one)
 	@$(PY) -m demo.local up $(if $(PORT),--port $(PORT))
@@ -71,6 +74,17 @@ stacks: $(READY) $(WHEELS) ## the synthesised templates
 
 e2e: $(READY) ## the app, deployed to a local AWS of its own
 	$(PYTEST) tests/e2e
+
+## What it costs, how fast it is, how far it goes
+
+bench: $(READY) $(WHEELS) ## measure everything beside the peers; writes benchmarks/results.* and docs/performance.md (ONLY=cpu,own QUICK=1; GROWTH_ORDERS=100,1000,10000)
+	@$(PY) -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
+
+cost: $(PYTHON_PACKAGES) ## price an order stage by stage, beside others (ORDERS_PER_MONTH=1000000 DUPLICATE_RATE=0.01 REGION=us-east-1; JSON=1)
+	@$(PY) -m benchmarks.cost $(if $(ORDERS_PER_MONTH),--orders-per-month $(ORDERS_PER_MONTH)) $(if $(DUPLICATE_RATE),--duplicate-rate $(DUPLICATE_RATE)) $(if $(REGION),--region $(REGION)) $(if $(JSON),--json)
+
+simulate: $(PYTHON_PACKAGES) ## latency and backlog at large rates, in bursts and outages; writes docs/scale.md (minutes)
+	@$(PY) -m benchmarks.simulate
 
 ## A real account
 

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from msgspec import inspect
 
+from functions.api.http import Request
 from functions.api.problems import Problem, Wrong
 from shared.idempotency.events import decode_as
 from shared.orders.events import NewOrder
@@ -34,14 +34,13 @@ OURS = {"order_id": "not sent: it is made here", "total": "not sent: it is compu
 _SHAPE = inspect.type_info(NewOrder)
 
 
-def order_of(event: APIGatewayProxyEventV2) -> NewOrder:
+def order_of(request: Request) -> NewOrder:
     """Raises Problem."""
-    media_type = (event.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise Problem(415, "not-json", "Unsupported media type", "Send the order as application/json.")
     try:
-        body = event.body or ""
-        raw = base64.b64decode(body) if event.is_base64_encoded else body.encode()
+        raw = base64.b64decode(request.body) if request.is_base64 else request.body.encode()
         if len(raw) > LIMIT_BYTES:
             raise Problem(413, "too-large", "Content too large", f"An order has at most {LIMIT_BYTES} bytes of JSON.")
         raw.decode()

@@ -3,8 +3,8 @@
 import os
 
 import msgspec
-from aws_lambda_powertools.event_handler.api_gateway import Response
 
+from functions.api.http import Response
 from functions.api.problems import KEY_HELP, LATER, Problem
 from shared import telemetry
 from shared.idempotency import (
@@ -59,7 +59,7 @@ def request_step(caller: str) -> Step[OrderRequested]:
     return request
 
 
-def place(caller: str, order_id: str, new: NewOrder, correlation_id: str, remaining_ms: int) -> Response[str]:
+def place(caller: str, order_id: str, new: NewOrder, correlation_id: str, remaining_ms: int) -> Response:
     """`remaining_ms`: what Lambda leaves this invocation. Raises Problem, and Damaged for a person to see to."""
     order = OrderRequested(
         order_id=order_id,

@@ -6,7 +6,8 @@ https://www.rfc-editor.org/rfc/rfc9457
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from aws_lambda_powertools.event_handler.api_gateway import Response
+
+from functions.api.http import Response
 
 # Names, not addresses: nothing is served under them. Whoever copies this puts the address of their own docs here.
 TYPES = "urn:effectively-once:problem:"
@@ -55,10 +56,10 @@ class Problem(Exception):
         }
 
     @property
-    def response(self) -> Response[str]:
+    def response(self) -> Response:
         """The problem as it is sent."""
         body = msgspec.json.encode(self._body).decode()
-        return Response(self.status, "application/problem+json", body, self._headers)
+        return Response(self.status, "application/problem+json", body, self._headers or {})
 
 
 def no_such_order() -> Problem:

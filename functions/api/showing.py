@@ -3,9 +3,9 @@
 import re
 
 import msgspec
-from aws_lambda_powertools.event_handler.api_gateway import Response
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.api.http import Response
 from functions.api.problems import LATER, Problem, no_such_order
 from shared.orders import repository
 from shared.orders.events import Item
@@ -35,7 +35,7 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
     payment: Payment | None = None
 
 
-def show(caller: str, order_id: str) -> Response[str]:
+def show(caller: str, order_id: str) -> Response:
     """Raises Problem; it is the same for an order of somebody else as for none."""
     if not _ID.fullmatch(order_id):
         raise no_such_order()

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -42,14 +41,13 @@ class Ran(msgspec.Struct, frozen=True):
     uncertain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(msgspec.Struct, frozen=True):
     """Runs steps against one store. `skew_s`: how far two workers' clocks may differ."""
 
     store: Store
     clock: Clock
     skew_s: float
-    new_owner: Callable[[], str] = field(default=lambda: secrets.token_hex(16))
+    new_owner: Callable[[], str] = msgspec.field(default=lambda: secrets.token_hex(16))
 
     def lease_end(self, deadline_ms: int) -> int:
         """Epoch milliseconds. Past its deadline, by the clocks' difference, a worker is gone or a zombie."""

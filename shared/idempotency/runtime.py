@@ -3,8 +3,9 @@
 import functools
 import os
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from shared import aws
 from shared.idempotency import clock as clocks
@@ -30,12 +31,10 @@ def engine() -> Engine:
     return Engine(store=store, clock=clocks.SYSTEM, skew_s=float(os.environ["LEASE_SKEW_S"]))
 
 
-@dataclass(frozen=True, slots=True)
-class Consumer:
+class Consumer(msgspec.Struct, frozen=True):
     """What a queue's consumer needs beside the engine."""
 
     engine: Engine
-    sqs: "SQSClient"
     queue_url: str
     dlq_url: str
     concurrency: int  # steps at a time
@@ -45,13 +44,18 @@ class Consumer:
     clock: Clock
     rng: random.Random
 
+    @property
+    def sqs(self) -> "SQSClient":
+        """Made when the first message is parked or put off: an invocation that goes well needs none."""
+        client: SQSClient = aws.client("sqs")
+        return client
+
 
 @functools.cache
 def consumer() -> Consumer:
     """The process's consumer. Raises KeyError naming the variable that is not set."""
     return Consumer(
         engine=engine(),
-        sqs=aws.client("sqs"),
         queue_url=os.environ["QUEUE_URL"],
         dlq_url=os.environ["DLQ_URL"],
         concurrency=int(os.environ["CONCURRENCY"]),

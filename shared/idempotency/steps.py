@@ -2,7 +2,6 @@
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -50,8 +49,7 @@ class Attempt(msgspec.Struct, frozen=True):
             raise NotDone(f"{left_s:.1f} s left, {seconds:.1f} s needed")
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Generic[E]):
+class Step(msgspec.Struct, Generic[E], frozen=True):
     """A step of a pipeline. `operation` is a constant: it is part of every record's key, for ever."""
 
     operation: str

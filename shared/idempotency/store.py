@@ -6,9 +6,9 @@ retries are off for this client (shared/aws.py): they would hide whether an answ
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -59,8 +59,7 @@ _FREE = (
 _MINE = "#owner = :owner AND #status = :inprogress"
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """One business write of a step: performed only together with its record.
 
     `request` is an entry of TransactWriteItems with its condition. `judge` gets the item that refused it (None: no
@@ -71,8 +70,7 @@ class Write:
     judge: Callable[[Image | None], StepError | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(msgspec.Struct, frozen=True):
     """The idempotency table. Safe to share between threads.
 
     `ttl_s`: seconds that a record lives; `request_s`: the longest that one request takes, connect and read.

@@ -21,10 +21,8 @@ import msgspec
 import pytest
 import requests
 import stripe
-from aws_lambda_powertools.event_handler.api_gateway import BaseRouter
 from botocore.client import BaseClient
 
-from functions.api import handler as api
 from functions.payment import handler as payment
 from functions.payment.provider import Provider
 from functions.payment.provider import provider as make_provider
@@ -38,7 +36,7 @@ from tests.schedules import provider
 from tests.schedules.model import QUEUE_URL, SECRET, Call
 from tests.schedules.peers import cold_start
 from tests.schedules.run import Run
-from tests.schedules.strands import Pool, Process, current, maybe_current
+from tests.schedules.strands import Pool, current, maybe_current
 from tests.schedules.wire import Wire
 from tests.unit.world import FakeClock
 
@@ -115,23 +113,13 @@ class Bench:
         self.clock = WorkersClock()
         self.run: Run | None = None
         self._function = ""
-        self._globals: dict[str, tuple[Any, Any, Any]] = {}
         self._consumers: dict[str, Any] = {}
 
-    def enter(self, process: Process, function: str) -> None:
-        """A thread of this process goes on: its environment, and what Powertools keeps of a request in globals."""
+    def enter(self, function: str) -> None:
+        """A thread of such a process goes on: its environment."""
         if function != self._function:
             os.environ.update(OF_FUNCTION[function.partition(".")[0]], POWERTOOLS_SERVICE_NAME=function)
             self._function = function
-        if function == "api":
-            BaseRouter.current_event, BaseRouter.lambda_context, api.app.context = self._globals.pop(
-                process.name, (None, None, {})
-            )
-
-    def leave(self, process: Process, function: str) -> None:
-        """It has stopped: keep its globals, since another process has its own."""
-        if function == "api" and not process.over:
-            self._globals[process.name] = (BaseRouter.current_event, BaseRouter.lambda_context, api.app.context)
 
     def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
         """The production handler, as it stands; or a peer's."""

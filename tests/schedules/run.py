@@ -40,11 +40,8 @@ class Place(Protocol):
     def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
         """The production handler."""
 
-    def enter(self, process: Process, function: str) -> None:
-        """A thread of this process goes on: its environment, its globals."""
-
-    def leave(self, process: Process, function: str) -> None:
-        """It has stopped again."""
+    def enter(self, function: str) -> None:
+        """A thread of such a process goes on: its environment."""
 
 
 @dataclass
@@ -292,9 +289,8 @@ class Run:
         self._tell(f"{source.label:<4} {name:<4} {source.function} starts: {delivery.about}")
         handler = self.place.handler(source.function)
         self.last = name
-        self.place.enter(process, source.function)
+        self.place.enter(source.function)
         process.start(lambda: handler(delivery.event, context))
-        self.place.leave(process, source.function)
         process.strands[0].saw(delivery.event)
 
     def _go_on(self, name: str, fault: Fault) -> None:
@@ -309,9 +305,8 @@ class Run:
             self._tell(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
             return
         self.last = name
-        self.place.enter(it.process, it.function)
+        self.place.enter(it.function)
         strand.resume(fault)
-        self.place.leave(it.process, it.function)
 
     def _end(self, it: Invocation) -> None:
         process = it.process

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from boto3.dynamodb.types import TypeSerializer
 
 from shared.idempotency import Event
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced
@@ -78,8 +79,28 @@ def test_the_timeline_tells_what_happened_in_order(world: World) -> None:
 
 
 def test_open_orders_spread_over_all_shards_and_an_order_stays_in_its_own() -> None:
-    shards = {open_marks(f"ord_{n}", 1)["open_shard"] for n in range(200)}
+    shards = {open_marks(f"ord_{n}", 1)["open_shard"] for n in range(1000)}
 
     assert shards == {f"open-{n}" for n in range(OPEN_SHARDS)}
     assert open_marks("ord_1", 5_999) == open_marks("ord_1", 5_000)  # the same shard; whole seconds
     assert open_marks("ord_1", 5_999)["open_since"] == 5
+
+
+def test_a_row_is_spelled_as_boto3_spells_it() -> None:
+    row = {
+        "order_id": "ord_1",
+        "total": 2500,
+        "sweeps": 0,
+        "customer": {"name": "Zoë", "email": ""},
+        "items": [{"sku": "A-1", "quantity": 2}, {"sku": "B", "quantity": 1}],
+        "nothing": None,
+    }
+
+    serialize = TypeSerializer().serialize
+    assert values(row) == {name: serialize(value) for name, value in row.items() if value is not None}
+
+
+@pytest.mark.parametrize("value", [True, 1.5, b"x", {"inner": None}, [False]])
+def test_what_a_row_does_not_hold_is_not_spelled(value: Any) -> None:
+    with pytest.raises(TypeError, match="a row holds no"):
+        values({"attribute": value})

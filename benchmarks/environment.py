@@ -1,0 +1,74 @@
+"""The environment that functions run in here: as the stacks set it, with names that lead nowhere."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/"
+ROUTES = (
+    '{"order.requested": "%sorders", "order.placed": "%spayments", "order.paid": "%semails", '
+    '"order.declined": "%semails"}' % ((QUEUE_URL,) * 4)
+)
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "benchmark",
+    "AWS_SECRET_ACCESS_KEY": "benchmark",
+    "AWS_DEFAULT_REGION": "eu-central-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "STAGE": "benchmark",
+    "POWERTOOLS_SERVICE_NAME": "benchmark",
+    "POWERTOOLS_METRICS_NAMESPACE": "EffectivelyOnce",
+    "CLIENT_CONNECT_TIMEOUT_S": "1",
+    "CLIENT_READ_TIMEOUT_S": "2",
+    "IDEMPOTENCY_TABLE": "idempotency",
+    "ORDERS_TABLE": "orders",
+    "OPEN_ORDERS_INDEX": "open-orders",
+    "RECORD_TTL_S": str(30 * 86400),
+    "LEASE_SKEW_S": "2",
+    "STEP_NEEDS_S": "10",
+    "BACKOFF_BASE_S": "2",
+    "BACKOFF_CAP_S": "900",
+    "CONCURRENCY": "10",  # the batch size, as in the stacks
+    "QUEUE_URL": QUEUE_URL + "payments",
+    "DLQ_URL": QUEUE_URL + "payments-dlq",
+    "NEXT_QUEUE_URL": QUEUE_URL + "emails",
+    "RECEIPTS_BUCKET": "receipts",
+    "SENDER": "shop@example.com",
+    "ROUTES": ROUTES,
+    "SWEEP_AGE_S": "3600",
+    "PROVIDER_URL": "http://127.0.0.1:1",
+    "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:provider",
+    "PROVIDER_CONNECT_TIMEOUT_S": "2",
+    "PROVIDER_READ_TIMEOUT_S": "10",
+    "STRIPE_API_KEY": "sk_test_benchmark",
+}
+
+
+def clean() -> dict[str, str]:
+    """For a process of its own: no AWS settings but these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "POWERTOOLS_"))}
+    return kept | ENVIRONMENT | {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+
+
+def enter() -> None:
+    """Make it this process's; before anything of `functions` is imported."""
+    environment = clean()
+    for name in set(os.environ) - set(environment):
+        del os.environ[name]
+    os.environ.update(environment)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Log lines and metrics are written as ever, to where nobody reads them."""
+    from shared.telemetry import logger  # not before the environment is this one
+
+    handlers: list[Any] = logger.handlers
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        before = [handler.setStream(nowhere) for handler in handlers]
+        try:
+            yield
+        finally:
+            for handler, stream in zip(handlers, before, strict=True):
+                handler.setStream(stream or sys.__stdout__)

@@ -1,6 +1,8 @@
 """Sends the events of completed records again, as a relay does that died before it could note that it had sent."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from demo.local.running import Running
 from demo.witness import Queues, Tables
@@ -11,6 +13,7 @@ QUEUE_OF = {
     "order.paid": "Emails",
     "order.declined": "Emails",
 }
+AT_ONCE = 6
 
 
 class Echo:
@@ -23,12 +26,15 @@ class Echo:
 
     def again(self) -> int:
         """Answers how many events were sent."""
-        sent = 0
+        events = []
         for record in self._tables.records():
             if record["status"] != "COMPLETED" or not record.get("outbox") or record["id"] in self._done:
                 continue
             self._done.add(record["id"])
-            for entry in json.loads(record["outbox"]):
-                self._queues.send(QUEUE_OF[entry["event"]["type"]], json.dumps(entry["event"]))
-                sent += 1
-        return sent
+            events += [entry["event"] for entry in json.loads(record["outbox"])]
+        with ThreadPoolExecutor(AT_ONCE) as at_once:
+            list(at_once.map(self._send, events))
+        return len(events)
+
+    def _send(self, event: dict[str, Any]) -> None:
+        self._queues.send(QUEUE_OF[event["type"]], json.dumps(event))

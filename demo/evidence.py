@@ -2,29 +2,47 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 
 from demo import logs
 from demo.audit import DeadLetter, Evidence
+from demo.contrast import collect as lanes
+from demo.faults.arm import Faults
+from demo.faults.journal import Delivery
+from demo.lanes import OURS, Lane
 from demo.local.running import Running
 from demo.plan import MISBEHAVES
 from demo.report import Figures
 from demo.run import Done
+from demo.story import Told
 from demo.witness import QUEUES, Ledger, Mailbox, Queues, Receipts, Tables
 
 CONSUMERS = ("Order", "Payment", "Email")
 
 
 def collect(running: Running) -> Evidence:
-    """What the ledger, the mailbox, the tables, the bucket and the queues say now."""
+    """What the ledger, the mailbox, the tables, the bucket and the queues of ours say now."""
     tables, queues = Tables(running), Queues(running)
     return Evidence(
         charges=Ledger(running).charges(),
-        mails=Mailbox(running).mails(),
+        mails=OURS.mails(Mailbox(running).mails()),
         orders=tables.orders(),
         records=tables.records(),
         receipts=frozenset(Receipts(running).all()),
         waiting={name: queues.depth(name).total for name in QUEUES},
         dead_letters=[_dead_letter(name, message) for name in QUEUES for message in queues.messages(f"{name}Dlq")],
+    )
+
+
+def told(running: Running, lane: Lane, done: Done, deliveries: Sequence[Delivery]) -> Told:
+    """All that is known of a lane. `deliveries`: of all lanes."""
+    faults = Faults(running.client("dynamodb"), running.outputs["FaultsTableName"])
+    return Told(
+        witnessed=lanes.collect(lane, running),
+        deliveries=[each for each in deliveries if each.lane == lane.name],
+        faults=sorted(faults.injected(lane.name), key=lambda each: each.at_ms),
+        kills=done.kills if lane is OURS else (),
+        sends=done.tally.sends,
     )
 
 
@@ -38,13 +56,12 @@ def _dead_letter(queue: str, message: dict[str, object]) -> DeadLetter:
     return DeadLetter(queue, str(order_id), reason or "received too often")
 
 
-def figures(running: Running, done: Done, evidence: Evidence, seconds: float) -> Figures:
+def figures(running: Running, done: Done, evidence: Evidence) -> Figures:
     """Counted from the witnesses and from what the functions logged."""
     names = {name: running.outputs[f"{name}FunctionName"] for name in CONSUMERS}
     for function_name in names.values():
         logs.flush(running, function_name)
-    said = {name: logs.lines(running, function_name) for name, function_name in names.items()}
-    counts = logs.counts(line for lines in said.values() for line in lines)
+    counts = logs.counts(line for function_name in names.values() for line in logs.lines(running, function_name))
     by_name: Counter[str] = Counter()
     for (_, name), count in counts.items():
         by_name[name] += count
@@ -58,7 +75,6 @@ def figures(running: Running, done: Done, evidence: Evidence, seconds: float) ->
         misbehaviours=sum(planned.payment_method in MISBEHAVES for planned in done.sent),
         requests=done.tally.requests,
         replayed_by_api=done.tally.replayed,
-        deliveries=sum(logs.deliveries(lines) for lines in said.values()),
         replayed=by_name["DuplicateReplayed"],
         kills=Counter(kill.function for kill in proven),
         takeovers=by_name["Takeover"],
@@ -66,5 +82,4 @@ def figures(running: Running, done: Done, evidence: Evidence, seconds: float) ->
         declines=sum(charge["status"] == "failed" for charge in evidence.charges),
         mails=len(evidence.mails),
         dead_letters=len(evidence.dead_letters),
-        seconds=seconds,
     )

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,15 @@ FRESH_S = 1.5
 
 @dataclass(frozen=True)
 class Kill:
-    """All workers of a function, ended at once. `held`: the claims they held then, record key to owner token."""
+    """All workers of a function, ended at once. `held`: the claims they held then, record key to owner token.
+
+    `at_ms`: when, in epoch milliseconds.
+    """
 
     function: str
     pids: tuple[int, ...]
     held: Mapping[str, str]
+    at_ms: int = 0
 
     def is_proven_by(self, records: Mapping[str, Mapping[str, Any]]) -> bool:
         """Whether the core itself found, later, that a try was cut short: another took over and was told uncertain."""
@@ -35,11 +39,12 @@ class Kill:
 class Killer:
     """Watches a function's claims and kills its workers while they hold some.
 
-    `counts_for` says by its key whether a claim may prove a kill: not if its try may end without a commit anyway.
+    `counts_for` says whether a claim, by its key, may prove a kill of these workers: not if its try may end without a
+    commit anyway, or is in other hands.
     """
 
     def __init__(
-        self, running: Running, function: str, operation: str, counts_for: Callable[[str], bool] = lambda _: True
+        self, running: Running, function: str, operation: str, counts_for: Callable[[str, Sequence[int]], bool]
     ) -> None:
         self.function = function
         self.kills: list[Kill] = []
@@ -57,21 +62,21 @@ class Killer:
 
     def strike(self) -> Kill | None:
         """Kill all workers of the function if they are at work now, else nobody."""
-        if not self._held():
+        if not self._fresh():
             return None
         pids = self._running.workers(self._name)
         _signal(pids, signal.SIGSTOP)  # what the table says next is then true until they die
-        held = self._held()
-        if not (held and pids):
+        held = {key: owner for key, owner in self._fresh().items() if self._counts_for(key, pids)}
+        if not held:
             _signal(pids, signal.SIGCONT)
             return None
         _signal(pids, signal.SIGKILL)
-        kill = Kill(self.function, tuple(pids), held)
+        kill = Kill(self.function, tuple(pids), held, time.time_ns() // 1_000_000)
         self.kills.append(kill)
         return kill
 
-    def _held(self) -> dict[str, str]:
-        """The claims that running workers hold: fresh, and not left by those whom we killed before."""
+    def _fresh(self) -> dict[str, str]:
+        """The claims that workers seem to hold: fresh, and not left by those whom we killed before."""
         dead = {owner for kill in self.kills for owner in kill.held.values()}
         fresh_until_ms = (time.time() + self._lease_s - FRESH_S) * 1000
         return {
@@ -80,7 +85,6 @@ class Killer:
             if record["status"] == "INPROGRESS"
             and record["in_progress_expiration"] > fresh_until_ms
             and record["owner"] not in dead
-            and self._counts_for(record["id"])
         }
 
 

@@ -56,19 +56,6 @@ def counts(said: Iterable[Line]) -> Counter[tuple[str, str]]:
     return sums
 
 
-def deliveries(said: Iterable[Line]) -> int:
-    """How often SQS handed a message to the function, as SQS itself counts it.
-
-    A delivery that was killed logs nothing, but it is in the receive count of the one after it.
-    """
-    receives: dict[str, int] = {}
-    for line in said:
-        if "receive_count" in line and line.get("message_id"):
-            message = line["message_id"]
-            receives[message] = max(receives.get(message, 0), int(line["receive_count"]))
-    return sum(receives.values())
-
-
 def _parsed(text: str) -> Line | None:
     try:
         value = json.loads(text)

@@ -1,17 +1,18 @@
-"""The table and the verdict, for people."""
+"""The tables and the verdicts, for people at a terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
 from demo.audit import Verdict
+from demo.comparison import WRONGS, LaneReport
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What the table shows, each counted from what the services themselves recorded."""
+    """What is known of ours alone, each counted from what the services themselves recorded."""
 
     accepted: int
     declined: int
@@ -19,7 +20,6 @@ class Figures:
     misbehaviours: int
     requests: int
     replayed_by_api: int
-    deliveries: int
     replayed: int
     kills: Mapping[str, int]
     takeovers: int
@@ -27,12 +27,11 @@ class Figures:
     declines: int
     mails: int
     dead_letters: int
-    seconds: float
 
 
-def show(out: Console, figures: Figures, verdict: Verdict) -> None:
-    """Print the table, what is explained by the promise, and what is not."""
-    table = Table(title="\nWhat happened", title_justify="left", show_header=False)
+def show_ours(out: Console, figures: Figures) -> None:
+    """Print what happened in ours."""
+    table = Table(title="\nOurs in detail", title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
     table.add_column(style="dim")
@@ -43,28 +42,66 @@ def show(out: Console, figures: Figures, verdict: Verdict) -> None:
         ("  declined cards", figures.declined, ""),
         ("  met by a provider fault", figures.misbehaviours, "slow, 5xx before or after the charge, answer dropped"),
         ("requests at the API", figures.requests, f"{figures.replayed_by_api} answered as replayed"),
-        ("deliveries to the workers", figures.deliveries, "by the receive counts of SQS"),
         ("duplicates replayed", figures.replayed, "by the workers: the stored result, nothing done"),
-        ("kills in mid-work", sum(figures.kills.values()), f"{killed} workers, SIGKILL"),
+        ("kills in mid-work", sum(figures.kills.values()), f"{killed} workers, SIGKILL from outside, proven"),
         ("takeovers as uncertain", figures.takeovers, "the try before may have had its effect"),
         ("charges in the ledger", figures.charges, f"and {figures.declines} declines"),
         ("mails in the mailbox", figures.mails, ""),
         ("dead letters", figures.dead_letters, ""),
-        ("seconds", f"{figures.seconds:.0f}", "deployment included"),
     )
     for name, value, remark in rows:
         table.add_row(name, str(value), remark)
     out.print(table)
+
+
+def show_comparison(out: Console, lanes: Sequence[LaneReport], title: str, remarks: Sequence[str] = ()) -> None:
+    """Print the lanes beside each other, and a verdict for each."""
+    table = Table(title=f"\n{title}", title_justify="left")
+    table.add_column("")
+    for lane in lanes:
+        table.add_column(lane.name, justify="right")
+
+    def row(name: str, of: Callable[[LaneReport], int]) -> None:
+        table.add_row(name, *(str(of(lane)) for lane in lanes))
+
+    row("orders", lambda lane: lane.orders)
+    row("deliveries to the workers", lambda lane: lane.deliveries)
+    row("faults injected", lambda lane: sum(sum(kinds.values()) for kinds in lane.faults.values()))
+    row("workers killed", lambda lane: lane.dead_workers)
+    table.add_section()
+    for name, words in WRONGS.items():
+        table.add_row(words, *(_wrong(lane, name) for lane in lanes))
+    row("… of which it names itself", lambda lane: len(lane.explained))
+    table.add_section()
+    table.add_row("verdict", *(_verdict(lane) for lane in lanes))
+    out.print(table)
+    for remark in remarks:
+        out.print(remark, style="dim", markup=False)
+
+
+def _wrong(lane: LaneReport, wrong: str) -> str:
+    ids = set(lane.wrongs[wrong])
+    if ids - set(lane.explained):
+        return f"[bold red]{len(ids)} ✗[/]"
+    return f"[yellow]{len(ids)} ○[/]" if ids else "0"
+
+
+def _verdict(lane: LaneReport) -> str:
+    return "[bold green]✓ KEPT[/]" if lane.kept else f"[bold red]✗ {lane.wronged or 'all'} wronged[/]"
+
+
+def show_audit(out: Console, verdict: Verdict, explained: Mapping[str, str]) -> None:
+    """Print what the strict audit of ours says: what the promise explains, and what it does not."""
     if verdict.second_mails:
-        out.print(f"\nTold twice, within the promise (the outcome of a send was unknown): {len(verdict.second_mails)}")
-        for order_id in verdict.second_mails:
-            out.print(f"  {order_id}", markup=False)
+        out.print(f"\nOurs told twice, within the promise (the outcome of a send was unknown): {len(explained)}")
+        for order_id, why in explained.items():
+            out.print(f"  {order_id}: {why}", markup=False)
     if verdict.violations:
-        out.print(f"\n[bold red]VIOLATED[/]: {len(verdict.violations)} findings")
+        out.print(f"\n[bold red]VIOLATED[/]: {len(verdict.violations)} findings in ours")
         for violation in verdict.violations:
             out.print(f"  {violation.order_id or '-'}: {violation.what}", markup=False)
         return
     out.print(
-        "\n[bold green]KEPT[/]: for each order exactly one charge or one decline, one final state, "
+        "\n[bold green]KEPT[/]: ours made for each order exactly one charge or one decline, one final state, "
         f"one mail{' (but those above)' if verdict.second_mails else ''}."
     )

@@ -1,14 +1,17 @@
-"""The run: traffic, kills beside it, and the wait until all is settled."""
+"""The run: traffic to all lanes, kills beside it, and the wait until all is settled."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 
 from demo.echo import Echo
+from demo.faults import plan as faults_plan
+from demo.faults.journal import Journal
 from demo.kills import Kill, Killer
+from demo.lanes import OURS, Lane
 from demo.local.running import Running
 from demo.plan import Planned, plan, schedule
 from demo.progress import Steps
@@ -20,7 +23,9 @@ KILLS = 5  # of each kind of worker, at least
 RATE = 30.0  # arrivals per second: keeps all workers busy, and is not over before there was time to kill some
 MORE = 20  # orders at a time, while kills are missing
 MOST = 400  # orders: by then something is wrong with the killing
+MOST_SHARED = 40  # orders that the other lanes get too: what a laptop does in time
 SETTLED_WITHIN_S = 240.0
+OTHERS_WITHIN_S = 10.0  # after ours: they may never come to rest
 
 
 @dataclass(frozen=True)
@@ -33,20 +38,22 @@ class Done:
 
 
 class Run:
-    """One run against a deployed app: `orders` at least, drawn from `seed`."""
+    """One run against deployed lanes: `orders` at least, drawn from `seed`, `faults` in percent of first deliveries."""
 
-    def __init__(self, running: Running, orders: int, seed: int) -> None:
+    def __init__(
+        self, running: Running, orders: int, seed: int, faults: float, others: Sequence[Lane], journal: Journal
+    ) -> None:
         self._orders = orders
         self._seed = seed
         self._plan = plan(seed)
         self._sent: list[Planned] = []
-        self._sender = Sender(running, RATE)
+        self._sender = Sender(running, RATE, others, MOST_SHARED, lambda key: is_due(seed, faults, key))
         self._echo = Echo(running)
-        self._tables = Tables(running)
-        self._queues = Queues(running)
+        self._rest = {lane: Rest(running, lane) for lane in (OURS, *others)}
+        self._journal = journal
         self._killers = [
-            Killer(running, "Payment", "payment.charge", self._pays_without_a_fault),
-            Killer(running, "Email", "email.send"),
+            Killer(running, "Payment", "payment.charge", self._proves_a_death),
+            Killer(running, "Email", "email.send", self._proves_a_death),
         ]
 
     @property
@@ -64,10 +71,22 @@ class Run:
                 self._settle(steps, "work and kills", enough=self._all_killed)
                 if not self._all_killed():
                     self._send(steps, f"{MORE} more orders, as kills are missing", MORE)
-        self._settle(steps, "redelivery, until all is at rest")
+        self._settle(steps, "redelivery, until ours is at rest")
 
-    def _pays_without_a_fault(self, record_key: str) -> bool:
-        return record_key.partition("#")[2] in self._sender.tally.ordinary
+    def let_others_finish(self) -> None:
+        """Give the other lanes some time more than ours; what they have not done by then counts as stuck."""
+        others = [rest for lane, rest in self._rest.items() if lane is not OURS]
+        with suppress(TimeoutError):
+            wait_until(
+                lambda: all(rest.is_empty() for rest in others),
+                deadline_s=OTHERS_WITHIN_S,
+                what="their queues to be empty",
+                every_s=0.5,
+            )
+
+    def _proves_a_death(self, record_key: str, pids: Sequence[int]) -> bool:
+        order_id = record_key.partition("#")[2]
+        return order_id in self._sender.tally.ordinary and order_id in self._journal.at_work(pids)
 
     def _all_killed(self) -> bool:
         return all(len(killer.kills) >= KILLS for killer in self._killers)
@@ -92,15 +111,42 @@ class Run:
             self._sender.send(arrivals, told=lambda: tell(advance=1))
 
     def _settle(self, steps: Steps, text: str, enough: Callable[[], bool] = lambda: False) -> None:
-        """Wait until every accepted order is final and every queue empty, or until it is `enough`."""
+        """Wait until every accepted order of ours is final and its queues empty, or until it is `enough`."""
         accepted = len(self._sender.tally.accepted)
         with steps.step(text, total=accepted) as tell:
-
-            def settled() -> bool:
-                final = sum("mailed_at" in row for row in self._tables.orders())
-                waiting = {name: self._queues.depth(name).total for name in QUEUES}
-                tell(done=final, detail=", ".join(f"{count} {name.lower()}" for name, count in waiting.items()))
-                return enough() or (final >= accepted and not any(waiting.values()))
-
             rest = "every order final and every queue empty"
-            wait_until(settled, deadline_s=SETTLED_WITHIN_S, what=rest, every_s=0.3)
+            wait_until(
+                lambda: enough() or self._rest[OURS].reached(accepted, tell),
+                deadline_s=SETTLED_WITHIN_S,
+                what=rest,
+                every_s=0.5,
+            )
+
+
+def is_due(seed: int, faults: float, order_id: str) -> bool:
+    """Whether the plan has a fault for the first delivery of an order to any of the steps."""
+    return any(faults_plan.plan(seed, faults, step, order_id, 1) for step in faults_plan.OPERATIONS)
+
+
+class Rest:
+    """Whether a lane is at rest."""
+
+    def __init__(self, running: Running, lane: Lane) -> None:
+        self._tables = Tables(lane.of(running))
+        self._queues = Queues(lane.of(running))
+
+    def is_empty(self) -> bool:
+        return not any(self._waiting().values())
+
+    def has_no_dead_letters(self) -> bool:
+        return not any(self._queues.depth(f"{name}Dlq").total for name in QUEUES)
+
+    def reached(self, accepted: int, tell: Callable[..., None]) -> bool:
+        """Whether `accepted` orders are final and no message is left; `tell` hears how many."""
+        final = sum("mailed_at" in row for row in self._tables.orders())
+        waiting = self._waiting()
+        tell(done=final, detail=", ".join(f"{count} {name.lower()}" for name, count in waiting.items()))
+        return final >= accepted and not any(waiting.values())
+
+    def _waiting(self) -> dict[str, int]:
+        return {name: self._queues.depth(name).total for name in QUEUES}

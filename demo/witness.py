@@ -18,12 +18,13 @@ QUEUES = ("Orders", "Payments", "Emails")
 
 @dataclass(frozen=True)
 class Mail:
-    """A mail that was handed to SES."""
+    """A mail that was handed to SES. `at_ms`: when, in epoch milliseconds."""
 
     to: tuple[str, ...]
     subject: str
     text: str
     message_id: str
+    at_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,13 @@ class Mailbox:
         with urllib.request.urlopen(self._url, timeout=20) as response:  # noqa: S310 - loopback
             by_account = json.load(response)["messages"]
         return [
-            Mail(tuple(sent["To"]), sent["Subject"], sent["BodyText"] or "", sent["MessageId"])
+            Mail(
+                tuple(sent["To"]),
+                sent["Subject"],
+                sent["BodyText"] or "",
+                sent["MessageId"],
+                int(sent["Timestamp"] * 1000),
+            )
             for account in by_account.values()
             for sent in account
         ]

@@ -58,8 +58,11 @@ class Journal:
 
     def _take(self, line: Mapping[str, Any]) -> None:
         if "messages" in line:
-            who = line["lane"], line["function"], line["pid"]
-            taken = [Delivery(*who, *message, line["at_ms"]) for message in line["messages"]]
+            lane, function, pid, at_ms = (line[name] for name in ("lane", "function", "pid", "at_ms"))
+            taken = [
+                Delivery(lane, function, pid, order, message, receive, at_ms)
+                for order, message, receive in line["messages"]
+            ]
             self._open[line["id"]] = taken
             self.deliveries += taken
             return

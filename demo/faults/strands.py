@@ -9,6 +9,8 @@ from typing import Any
 
 from demo.faults.plan import Fault
 
+RECEIVED_BEFORE = "received_before"  # a message's attribute: its receives before it was put back from a DLQ
+
 
 @dataclass
 class Strand:
@@ -47,7 +49,7 @@ def strands_of(event: Mapping[str, Any], draw: Draw) -> list[Strand]:
         order = _order_in(record)
         if order is None:
             continue
-        receive = int(record.get("attributes", {}).get("ApproximateReceiveCount", 1))
+        receive = int(record.get("attributes", {}).get("ApproximateReceiveCount", 1)) + _before(record)
         message = record.get("messageId") or record["eventID"]
         strand = Strand(order, receive, message, draw(order, receive), {order}, record.get("receiptHandle"))
         known = strands.get(order)
@@ -59,6 +61,11 @@ def strands_of(event: Mapping[str, Any], draw: Draw) -> list[Strand]:
             strand.names.add(message)  # which some handlers take for the key
         strands[order] = strand
     return list(strands.values())
+
+
+def _before(record: Mapping[str, Any]) -> int:
+    """A replay starts SQS's count anew, and would meet the same faults for ever."""
+    return int(record.get("messageAttributes", {}).get(RECEIVED_BEFORE, {}).get("stringValue", 0))
 
 
 def _order_in(record: Mapping[str, Any]) -> str | None:

@@ -17,7 +17,7 @@ class LocalStack:
     """Starts MiniStack and deploys the app on entry, ends it on exit. Everything it writes lies in `directory`.
 
     With `on_start`, which hears of the process as soon as there is one, it outlives this process unless it is stopped.
-    `synth`: more arguments of `cdk synth`, to deploy another app.
+    `synth`: more arguments of `cdk synth`, to deploy another app; `steps`: where its progress is shown.
     """
 
     def __init__(
@@ -26,12 +26,13 @@ class LocalStack:
         port: int | None = None,
         on_start: Callable[[MiniStack], None] | None = None,
         synth: Sequence[str] = (),
+        steps: Steps | None = None,
     ) -> None:
         self.directory = directory
         self.ministack = MiniStack(directory, port or free_port(), stays=on_start is not None)
         self._on_start = on_start or (lambda _: None)
         self._synth_arguments = synth
-        self._steps = Steps()
+        self._steps = steps or Steps()
 
     def __enter__(self) -> Running:
         return self.start()

@@ -21,11 +21,14 @@ from stacks.times import SettingsError, require
 def build_contrast(app: App) -> None:
     """Put all lanes into the app; with `faults_seed` in its context, `faults_percent` of all messages meet a fault.
 
+    `lanes` in its context names those beside ours, if not all; `faults_journal` a file for all deliveries.
+
     Raises SettingsError in any stage but local.
     """
     settings = settings_from(app.node.try_get_context)
     require(settings.stage is Stage.LOCAL, f"stage {settings.stage} with the contrast: it loses orders and money")
-    seed, percent = (app.node.try_get_context(f"faults_{name}") for name in ("seed", "percent"))
+    seed, percent, journal = (app.node.try_get_context(f"faults_{name}") for name in ("seed", "percent", "journal"))
+    wanted = app.node.try_get_context("lanes")
     if seed is not None:
         settings = with_time_for_faults(settings)
     name = f"effectively-once-{settings.stage}"
@@ -33,9 +36,11 @@ def build_contrast(app: App) -> None:
     pipeline = cast(PipelineStack, app.node.find_child(f"{name}-pipeline"))
     lanes = {OURS: pipeline.consumers}
     for lane in (NAIVE, POWERTOOLS):
+        if wanted is not None and lane.name not in wanted.split(","):
+            continue
         lanes[lane] = _build_lane(app, f"{name}-{lane.name}", settings, lane, pipeline)
     if seed is not None:
-        faults = Faults(app, f"{name}-faults", settings, int(seed), float(percent))
+        faults = Faults(app, f"{name}-faults", settings, int(seed), float(percent), journal)
         faults.put_into(pipeline.relay.function, OURS)
         for lane, consumers in lanes.items():
             for consumer in consumers:

@@ -19,11 +19,13 @@ def with_time_for_faults(settings: Settings) -> Settings:
 
 
 class Faults(Stack):
-    """`percent` of first deliveries meet one."""
+    """`percent` of first deliveries meet one; all deliveries are noted in the file `journal`, if there is to be one."""
 
-    def __init__(self, scope: App, id: str, settings: Settings, seed: int, percent: float) -> None:
+    def __init__(
+        self, scope: App, id: str, settings: Settings, seed: int, percent: float, journal: str | None = None
+    ) -> None:
         super().__init__(scope, id)
-        self._settings, self._seed, self._percent = settings, seed, percent
+        self._settings, self._seed, self._percent, self._journal = settings, seed, percent, journal
         self._table = FaultsTable(self, settings=settings)
 
     def put_into(self, function: AppFunction, lane: Lane, timing: Timing | None = None) -> None:
@@ -38,3 +40,5 @@ class Faults(Stack):
             percent=self._percent,
             step_needs_s=timing.step_needs_s if timing and effect else None,
         )
+        if self._journal:
+            function.add_environment("FAULTS_JOURNAL", self._journal)

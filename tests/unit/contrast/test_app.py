@@ -182,3 +182,19 @@ def test_no_other_stage_than_a_laptops_has_it(stage: str, tmp_path: Path) -> Non
     app = new_app(tmp_path, stage, **STAGES[stage])
     with pytest.raises(SettingsError, match=f"stage {stage} with the contrast"):
         build_contrast(app)
+
+
+def test_a_journal_is_every_functions_and_a_lane_that_is_not_wanted_is_not_there(tmp_path: Path) -> None:
+    app = new_app(tmp_path, "local", **FAULTS, faults_journal="a-file", lanes="ours,naive")
+    build_contrast(app)
+    found = templates_of(app.synth())
+    assert f"{NAIVE.name}-pipeline" in found
+    assert f"{POWERTOOLS.name}-pipeline" not in found
+    functions = [
+        function
+        for template in found.values()
+        for function in properties(template, "AWS::Lambda::Function").values()
+        if function["Handler"] == "demo.faults.entry.handler"
+    ]
+    assert len(functions) == 7
+    assert {function["Environment"]["Variables"]["FAULTS_JOURNAL"] for function in functions} == {"a-file"}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from demo.contrast import synth_arguments
+from demo.lanes import NAIVE, OURS
 from demo.local import warming
 from demo.local.cdk import Cdk
 from demo.local.errors import LocalStackError
@@ -37,6 +38,11 @@ def test_the_contrast_is_deployed_in_its_stead_to_the_same_endpoint(monkeypatch:
 
 def test_faults_come_with_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"faults_seed=7", "faults_percent=2.5"} <= set(synthesised_with(monkeypatch, synth_arguments(7, 2.5)))
+
+
+def test_a_journal_and_a_choice_of_lanes_come_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = synthesised_with(monkeypatch, synth_arguments(7, 2.5, Path("journal"), [OURS, NAIVE]))
+    assert {"faults_journal=journal", "lanes=ours,naive"} <= set(arguments)
 
 
 def test_the_lanes_outputs_stand_beside_ours() -> None:

@@ -1,6 +1,6 @@
 """Figures are read from what the functions said, not from what the demo did."""
 
-from demo.logs import counts, deliveries
+from demo.logs import counts
 
 
 def emf(operation: str, **metrics: int | list[int]) -> dict[str, object]:
@@ -16,13 +16,3 @@ def test_metrics_are_summed_by_operation_and_name() -> None:
 
 def test_other_lines_count_nothing() -> None:
     assert counts([{"message": "done", "FirstRun": 7}]) == {}
-
-
-def test_a_delivery_that_was_killed_is_counted_by_the_receive_count_of_the_next() -> None:
-    said: list[dict[str, object]] = [
-        {"message_id": "a", "receive_count": 1},
-        {"message_id": "a", "receive_count": 3},
-        {"message_id": "b", "receive_count": 1},
-        {"message": "no record"},
-    ]
-    assert deliveries(said) == 4

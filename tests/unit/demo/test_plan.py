@@ -3,7 +3,10 @@
 from collections import Counter
 from itertools import islice
 
+from demo.faults.plan import OPERATIONS
+from demo.faults.plan import plan as plan_of_faults
 from demo.plan import DECLINES, MISBEHAVES, plan, schedule
+from demo.run import is_due
 
 ORDERS = list(islice(plan(seed=7), 100))
 
@@ -28,3 +31,12 @@ def test_orders_come_both_ways_two_or_three_times_each_from_a_customer_of_its_ow
 def test_the_schedule_holds_every_arrival() -> None:
     arrivals = Counter(order.key for order in schedule(ORDERS, seed=7))
     assert arrivals == {order.key: order.arrivals for order in ORDERS}
+
+
+def test_an_order_is_due_a_fault_if_the_plan_has_one_for_any_of_its_steps() -> None:
+    keys = [order.key for order in ORDERS]
+    assert not any(is_due(7, 0, key) for key in keys)
+    assert all(is_due(7, 100, key) for key in keys)
+    due = {key for key in keys if is_due(7, 6, key)}
+    assert 0 < len(due) < len(keys)
+    assert {key for key in keys if any(plan_of_faults(7, 6, step, key, 1) for step in OPERATIONS)} == due

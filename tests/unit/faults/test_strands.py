@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from demo.faults.plan import Fault, Kind
-from demo.faults.strands import Attribution, Strand, strands_of
+from demo.faults.strands import RECEIVED_BEFORE, Attribution, Strand, strands_of
 from tests.unit.pipeline import samples
 
 DIES = Fault(Kind.DIE_AFTER, 2)
@@ -25,6 +25,12 @@ def sqs(*orders: str, receives: tuple[int, ...] = ()) -> dict[str, Any]:
     for record, receive in zip(event["Records"], receives, strict=False):
         record["attributes"] = {"ApproximateReceiveCount": str(receive)}
     return event
+
+
+def test_a_replayed_message_goes_on_counting_its_receives() -> None:
+    event = sqs("ord_1", receives=(2,))
+    event["Records"][0]["messageAttributes"] = {RECEIVED_BEFORE: {"stringValue": "3", "dataType": "Number"}}
+    assert [strand.receive for strand in strands_of(event, lambda *_: None)] == [5]
 
 
 def test_a_batchs_orders_and_receives_are_read_and_garbage_is_left_alone() -> None:

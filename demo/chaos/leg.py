@@ -1,0 +1,181 @@
+"""One leg: some hundred orders on a local AWS of their own, judged, and all but the judgement thrown away."""
+
+import json
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from demo.audit import audit
+from demo.chaos.replay import Replayer
+from demo.chaos.state import Asked
+from demo.comparison import LaneReport, report
+from demo.contrast import synth_arguments
+from demo.contrast.visibility import bring_back_sooner
+from demo.echo import Echo
+from demo.evidence import collect, told
+from demo.faults.deliveries import Delivery, Unruly
+from demo.faults.journal import Journal
+from demo.lanes import NAIVE, OURS
+from demo.local.running import Running
+from demo.local.stack import LocalStack
+from demo.plan import Planned, plan
+from demo.progress import Steps
+from demo.run import Done, Rest
+from demo.sender import CLIENTS, Tally
+from demo.traffic import local_queue
+from demo.waiting import wait_until
+from demo.witness import QUEUES
+
+LANES = (OURS, NAIVE)
+COPIES = 3
+RATE = 30.0  # arrivals a second, in each lane
+RECEIVES = 2  # until a message is moved to a DLQ, so that there is something to replay
+SETTLED_WITHIN_S, AND_EACH_S = 300.0, 4.0  # a leg, and each of its orders
+OTHERS_WITHIN_S = 120.0  # after ours: they may never come to rest
+
+Tell = Callable[..., None]
+
+
+def run_leg(asked: Asked, numbers: range, tell: Tell) -> dict[str, Any]:
+    """Run the orders with these `numbers` of the plan. Raises LocalStackError if the local AWS can not be had."""
+    started = time.monotonic()
+    directory = Path(tempfile.mkdtemp(prefix="effectively-once-"))
+    try:
+        journal = Journal(directory / "journal.jsonl")
+        synth = synth_arguments(asked.seed, asked.faults, journal.path, lanes=LANES)
+        tell(detail="deploying")
+        with LocalStack(directory, synth=synth, steps=Steps(Console(quiet=True))) as running:
+            leg = Leg(running, asked.seed, numbers, journal)
+            leg.run(tell)
+            return leg.found() | {"seconds": round(time.monotonic() - started)}
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+class Leg:
+    """Orders to all lanes, and the wait until ours is at rest."""
+
+    def __init__(self, running: Running, seed: int, numbers: range, journal: Journal) -> None:
+        self._running = running
+        self._numbers = numbers
+        self._journal = journal
+        self._seed = seed
+        drawn = islice(plan(seed), numbers.start, numbers.stop)
+        self._orders = [replace(order, by_api=False, arrivals=COPIES) for order in drawn]
+        self._tally = Tally()
+        self._queues = {lane: local_queue(lane.of(running)) for lane in LANES}
+        self._replayer = Replayer(running, LANES, RECEIVES)
+        self._rest = {lane: Rest(running, lane) for lane in LANES}
+        self._late = ""
+
+    def run(self, tell: Tell) -> None:
+        bring_back_sooner(self._running, LANES)
+        self._park_early()
+        with self._replaying():
+            tell(detail="sending")
+            self._send(Unruly(copies=COPIES).deliveries(self._orders, RATE, self._seed + self._numbers.start))
+            Echo(self._running).again()
+            self._settle(tell)
+
+    def found(self) -> dict[str, Any]:
+        """What the witnesses say, in numbers; and each thing that is wrong with ours, or needs an explanation."""
+        evidence = collect(self._running)
+        done = Done(self._orders, self._tally, [])
+        deliveries = self._journal.read()
+        expected = list(self._tally.accepted.values())
+        verdict = audit(expected, evidence)
+        ours = report(
+            OURS,
+            expected,
+            told(self._running, OURS, done, deliveries),
+            second_mails=verdict.second_mails,
+            violations=[f"{each.order_id or '-'}: {each.what}" for each in verdict.violations],
+        )
+        naive = report(NAIVE, expected, told(self._running, NAIVE, done, deliveries))
+        unexplained = [f"{id}: mailed twice, and nothing says why" for id, why in ours.explained.items() if not why]
+        return {
+            "first": self._numbers.start + 1,
+            "orders": len(expected),
+            "lanes": {lane.name: self._numbers_of(lane) for lane in (ours, naive)},
+            "second_mails": dict(ours.explained),
+            "violations": [*ours.violations, *unexplained, *([self._late] if self._late else [])],
+        }
+
+    def _numbers_of(self, lane: LaneReport) -> Mapping[str, int]:
+        return {
+            "orders": lane.orders,
+            "deliveries": lane.deliveries,
+            "cut_short": lane.cut_short,
+            "dead_workers": lane.dead_workers,
+            "faults": sum(sum(kinds.values()) for kinds in lane.faults.values()),
+            "replayed": self._replayer.replayed[lane.name],
+            **lane.counts,
+            "wronged": lane.wronged,
+        }
+
+    def _park_early(self) -> None:
+        sqs = self._running.client("sqs")
+        for lane in LANES:
+            for name in QUEUES:
+                url = lane.of(self._running).outputs[f"{name}QueueUrl"]
+                found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])["Attributes"]
+                policy = json.loads(found["RedrivePolicy"]) | {"maxReceiveCount": RECEIVES}
+                sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": json.dumps(policy)})
+
+    @contextmanager
+    def _replaying(self) -> Iterator[None]:
+        stop = threading.Event()
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            replaying = beside.submit(self._replayer.run, stop)
+            try:
+                yield
+            finally:
+                stop.set()
+            replaying.result()
+
+    def _send(self, deliveries: list[Delivery[Planned]]) -> None:
+        started = time.monotonic()
+        with ThreadPoolExecutor(max_workers=CLIENTS) as clients:
+            sent = []
+            for delivery in deliveries:
+                time.sleep(max(0.0, started + delivery.at_s - time.monotonic()))
+                sent.append(clients.submit(self._put, delivery.message))
+            for future in sent:
+                future.result()
+
+    def _put(self, order: Planned) -> None:
+        at_ms = time.time_ns() // 1_000_000
+        for lane in LANES:
+            self._queues[lane].put(lane.event(order.key, order.data))
+        self._tally.add(order, order.key, at_ms, shared=True)
+
+    def _settle(self, tell: Tell) -> None:
+        def count(done: int, detail: str) -> None:
+            tell(done=self._numbers.start + done, detail=detail)
+
+        try:
+            wait_until(
+                lambda: self._rest[OURS].reached(len(self._orders), count) and self._rest[OURS].has_no_dead_letters(),
+                deadline_s=SETTLED_WITHIN_S + AND_EACH_S * len(self._orders),
+                what="every order of ours final, its queues and DLQs empty",
+                every_s=1.0,
+            )
+        except TimeoutError as late:
+            self._late = str(late)
+        with suppress(TimeoutError):  # what it has not done by then counts as stuck
+            wait_until(
+                self._rest[NAIVE].is_empty,
+                deadline_s=OTHERS_WITHIN_S,
+                what="the naive lane's queues to be empty",
+                every_s=1.0,
+            )

@@ -1,0 +1,82 @@
+"""The run as a page of Markdown, from its state alone: docs/chaos.md is such a page. Pure."""
+
+from collections.abc import Callable
+
+from demo.chaos.leg import COPIES, RECEIVES
+from demo.chaos.state import LEG, State
+from demo.chaos.totals import LEAST_PERCENT, Totals, totals
+from demo.comparison import WRONGS
+
+Row = tuple[str, Callable[[str], str]]
+
+
+def page(state: State) -> str:
+    """What was asked, what was found, and each second mail with its cause."""
+    found = totals(state)
+    asked = state.asked
+    made = ", ".join(f"{name} {version}" for name, version in state.versions.items())
+    written = (
+        f"Written by `make chaos ORDERS={asked.orders} SEED={asked.seed} FAULTS={asked.faults:g}`, not by hand. The "
+        "same seed draws the same orders and the same plan of faults; which of them strike depends on timing."
+    )
+    run = (
+        f"{found.lanes['ours']['orders']} orders to each of two pipelines, ours and the naive one, each sent {COPIES} "
+        f"times, some late and out of order, in legs of up to {LEG} on a local AWS of their own. {asked.faults:g} % of "
+        "first deliveries were due a fault: killed workers, lost answers, throttles, 5xx, stalls past the lease. After "
+        f"{RECEIVES} receives a message was moved to its dead-letter queue, and every such queue was replayed each "
+        "second, as a redrive does it, under new message ids. All events of ours' completed records were sent a second "
+        f"time. It took {found.seconds / 60:.0f} minutes, and {found.peak_mb} MB in the largest process."
+    )
+    window = (
+        "The one window that the promise leaves: the outcome of a send was unknown, because its worker died or its "
+        "answer was lost between send and commit. Each, with what did it:"
+    )
+    return "\n".join(
+        [
+            "# A long run",
+            "",
+            written,
+            "",
+            run,
+            "",
+            *_table(found),
+            "",
+            "✓ Ours kept its promise." if found.kept else "✗ **Not kept, or not what it says:**",
+            *(f"- {each}" for each in found.violations),
+            *(f"- {lane}: fewer than {LEAST_PERCENT:g} % of its deliveries were cut short" for lane in found.tame),
+            "",
+            f"## Mailed twice by ours: {len(found.second_mails)}",
+            "",
+            window,
+            "",
+            *(f"- `{id}`: {why}" for id, why in found.second_mails.items()),
+            "",
+            f"Made with {made}.",
+            "",
+        ]
+    )
+
+
+def _table(found: Totals) -> list[str]:
+    rows: list[Row] = [
+        ("orders", lambda lane: str(found.lanes[lane]["orders"])),
+        ("deliveries to the workers", lambda lane: str(found.lanes[lane]["deliveries"])),
+        ("… cut short by the worker's death", lambda lane: _share(found, lane)),
+        ("workers killed", lambda lane: str(found.lanes[lane]["dead_workers"])),
+        ("faults injected", lambda lane: str(found.lanes[lane]["faults"])),
+        ("messages replayed from DLQs", lambda lane: str(found.lanes[lane]["replayed"])),
+    ]
+    for name, words in WRONGS.items():
+        rows.append((words, lambda lane, name=name: str(found.lanes[lane][name])))  # type: ignore[misc]
+    rows.append(("… of which it names itself", lambda lane: str(len(found.second_mails) if lane == "ours" else 0)))
+    rows.append(("**orders wronged**", lambda lane: f"**{found.lanes[lane]['wronged']}**"))
+    names = list(found.lanes)
+    return [
+        f"| | {' | '.join(names)} |",
+        f"|---|{'---:|' * len(names)}",
+        *(f"| {words} | {' | '.join(of(lane) for lane in names)} |" for words, of in rows),
+    ]
+
+
+def _share(found: Totals, lane: str) -> str:
+    return f"{found.lanes[lane]['cut_short']} ({found.cut_short_percent(lane):.1f} %)"

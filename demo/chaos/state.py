@@ -1,0 +1,64 @@
+"""What a long run has done so far, in one file: interrupted and started again, it goes on after its last whole leg."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from demo.versions import versions
+
+LEG = 250  # orders on one local AWS, which is thrown away then: so neither it nor we grow
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`faults`: percent of first deliveries that meet one."""
+
+    orders: int
+    seed: int
+    faults: float
+
+    @property
+    def legs(self) -> list[range]:
+        """Which orders of the plan each leg takes."""
+        return [range(start, min(start + LEG, self.orders)) for start in range(0, self.orders, LEG)]
+
+
+@dataclass
+class State:
+    """`done`: what each leg found, in order."""
+
+    asked: Asked
+    versions: Mapping[str, str] = field(default_factory=versions)
+    done: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def left(self) -> list[range]:
+        """The legs that are yet to be run."""
+        return self.asked.legs[len(self.done) :]
+
+
+def resume(path: Path, orders: int, faults: float, seed: int | None) -> State | None:
+    """The unfinished run that this one goes on with, if there is one; with no `seed`, whatever its seed is.
+
+    One that was made with other versions is not gone on with: its report would name the wrong ones.
+    """
+    if not path.exists():
+        return None
+    try:
+        data = json.loads(path.read_text())
+        state = State(Asked(**data["asked"]), data["versions"], data["done"])
+    except (ValueError, KeyError, TypeError):
+        return None  # of another form: an older program's
+    same = (state.asked.orders, state.asked.faults) == (orders, faults) and seed in (None, state.asked.seed)
+    return state if same and state.left and state.versions == versions() else None
+
+
+def save(state: State, path: Path) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(exist_ok=True)
+    beside = path.with_suffix(".part")
+    beside.write_text(json.dumps(asdict(state), indent=1, ensure_ascii=False) + "\n")
+    os.replace(beside, path)

@@ -1,0 +1,190 @@
+"""A long run goes on where it stopped, and its page is made of nothing but its state."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.chaos.page import page
+from demo.chaos.replay import Replayer
+from demo.chaos.state import LEG, Asked, State, resume, save
+from demo.chaos.totals import totals
+from demo.comparison import WRONGS
+from demo.lanes import NAIVE, OURS
+
+ASKED = Asked(orders=2 * LEG + 1, seed=7, faults=15)
+
+
+def lane(**counts: int) -> dict[str, int]:
+    nothing = dict.fromkeys((*WRONGS, "wronged", "dead_workers", "faults", "replayed"), 0)
+    return nothing | {"orders": 10, "deliveries": 100, "cut_short": 8} | counts
+
+
+def leg(**other: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"seconds": 90, "peak_mb": 200, "second_mails": {}, "violations": []}
+    return found | {"lanes": {"ours": lane(), "naive": lane(charged_twice=9, wronged=9)}} | other
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "build" / "chaos.json"
+
+
+def test_the_legs_take_every_order_once() -> None:
+    numbers = [number for leg in ASKED.legs for number in leg]
+    assert numbers == list(range(ASKED.orders))
+    assert [len(leg) for leg in ASKED.legs] == [LEG, LEG, 1]
+
+
+def test_an_interrupted_run_goes_on_after_its_last_whole_leg(path: Path) -> None:
+    save(State(ASKED, done=[leg()]), path)
+    found = resume(path, ASKED.orders, ASKED.faults, seed=None)
+    assert found is not None
+    assert found.asked == ASKED
+    assert found.done == [leg()]
+    assert found.left == ASKED.legs[1:]
+
+
+def test_one_that_was_stopped_while_it_saved_has_its_state_before(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(State(ASKED, done=[leg()]), path)
+
+    def stopped(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        save(State(ASKED, done=[leg(), leg()]), path)
+    found = resume(path, ASKED.orders, ASKED.faults, ASKED.seed)
+    assert found is not None
+    assert len(found.done) == 1
+
+
+@pytest.mark.parametrize("other", [{"orders": 5}, {"seed": 8}, {"faults": 1.0}])
+def test_a_run_of_other_orders_seed_or_faults_starts_anew(path: Path, other: dict[str, Any]) -> None:
+    save(State(ASKED, done=[leg()]), path)
+    asked = replace(ASKED, **other)
+    assert resume(path, asked.orders, asked.faults, asked.seed) is None
+
+
+def test_a_finished_run_is_not_gone_on_with(path: Path) -> None:
+    save(State(ASKED, done=[leg()] * 3), path)
+    assert resume(path, ASKED.orders, ASKED.faults, ASKED.seed) is None
+
+
+def test_a_run_with_other_versions_is_not_gone_on_with(path: Path) -> None:
+    save(State(ASKED, versions={"python": "2.7"}, done=[leg()]), path)
+    assert resume(path, ASKED.orders, ASKED.faults, ASKED.seed) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "no JSON", json.dumps({"asked": {"orders": 1}, "versions": {}, "done": []})]
+)
+def test_a_file_that_is_no_state_is_no_run(path: Path, text: str) -> None:
+    path.parent.mkdir()
+    path.write_text(text)
+    assert resume(path, ASKED.orders, ASKED.faults, ASKED.seed) is None
+
+
+def test_no_file_is_no_run(path: Path) -> None:
+    assert resume(path, ASKED.orders, ASKED.faults, ASKED.seed) is None
+
+
+def test_the_totals_are_the_sums_of_all_legs() -> None:
+    found = totals(State(ASKED, done=[leg(), leg(second_mails={"ord_1": "a death"}, peak_mb=300)]))
+    assert found.lanes["naive"]["charged_twice"] == 18
+    assert (found.seconds, found.peak_mb) == (180, 300)
+    assert found.second_mails == {"ord_1": "a death"}
+    assert found.kept
+
+
+def test_a_violation_of_any_leg_breaks_the_run() -> None:
+    found = totals(State(ASKED, done=[leg(violations=["ord_1: 2 charges"]), leg()]))
+    assert not found.kept
+    assert found.violations == ["ord_1: 2 charges"]
+
+
+def test_a_run_with_fewer_deaths_than_promised_is_none() -> None:
+    found = totals(State(ASKED, done=[leg(lanes={"ours": lane(), "naive": lane(cut_short=4)})]))
+    assert found.tame == ["naive"]
+    assert not found.kept
+
+
+def test_the_page_names_seed_versions_and_each_second_mail_with_its_cause() -> None:
+    done = [leg(second_mails={"ord_1": "worker 7 died with it"})]
+    text = page(State(ASKED, versions={"python": "3.13.1"}, done=done))
+    assert "SEED=7" in text
+    assert "python 3.13.1" in text
+    assert "- `ord_1`: worker 7 died with it" in text
+    assert "| charged twice | 0 | 9 |" in text
+    assert "8 (8.0 %)" in text
+    assert "✓ Ours kept its promise." in text
+
+
+def test_the_page_of_a_broken_run_says_so_first_and_why() -> None:
+    text = page(State(ASKED, done=[leg(violations=["ord_1: 2 charges"])]))
+    assert "✗ **Not kept" in text
+    assert "- ord_1: 2 charges" in text
+    assert "✓" not in text
+
+
+def before(receives: int) -> dict[str, Any]:
+    return {"received_before": {"DataType": "Number", "StringValue": str(receives)}}
+
+
+class Sqs:
+    """Queues as lists."""
+
+    def __init__(self, **queues: list[dict[str, Any]]) -> None:
+        self.queues = queues
+        self._seen: set[str] = set()
+
+    def receive_message(self, QueueUrl: str, **_: Any) -> dict[str, Any]:  # noqa: N803 - boto3's names
+        found = [each for each in self.queues.get(QueueUrl, []) if each["ReceiptHandle"] not in self._seen]
+        self._seen |= {each["ReceiptHandle"] for each in found}
+        return {"Messages": found} if found else {}
+
+    def send_message(self, QueueUrl: str, MessageBody: str, MessageAttributes: Any) -> None:  # noqa: N803
+        self.queues.setdefault(QueueUrl, []).append({"Body": MessageBody, "MessageAttributes": MessageAttributes})
+
+    def delete_message(self, QueueUrl: str, ReceiptHandle: str) -> None:  # noqa: N803
+        self.queues[QueueUrl] = [each for each in self.queues[QueueUrl] if each["ReceiptHandle"] != ReceiptHandle]
+
+
+class Running:
+    """Queues that are called as their outputs are."""
+
+    def __init__(self, sqs: Sqs) -> None:
+        self._sqs = sqs
+        names = [f"{name}{kind}Url" for name in ("Orders", "Payments", "Emails") for kind in ("Queue", "Dlq")]
+        self.outputs = {f"{prefix}{name}": f"{prefix}{name}" for prefix in ("", "Naive") for name in names}
+
+    def client(self, _: str) -> Sqs:
+        return self._sqs
+
+
+def test_a_replay_puts_everything_back_but_what_was_refused_for_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    sqs = Sqs(
+        PaymentsDlqUrl=[
+            {"Body": "one", "ReceiptHandle": "1", "MessageAttributes": {"x": "kept", **before(3)}},
+            {"Body": "bad", "ReceiptHandle": "2", "MessageAttributes": {"reason": "key_reused"}},
+        ],
+        NaiveEmailsDlqUrl=[{"Body": "two", "ReceiptHandle": "3"}],
+    )
+    running: Any = Running(sqs)
+    monkeypatch.setattr(type(NAIVE), "of", lambda lane, _: OutputsOf(running, lane.prefix))
+    replayer = Replayer(running, [OURS, NAIVE], receives=3)
+    replayer.once()
+    assert replayer.replayed == {"ours": 1, "naive": 1}
+    assert sqs.queues["PaymentsQueueUrl"] == [{"Body": "one", "MessageAttributes": {"x": "kept", **before(6)}}]
+    assert [each["Body"] for each in sqs.queues["PaymentsDlqUrl"]] == ["bad"]
+    assert sqs.queues["NaiveEmailsQueueUrl"] == [{"Body": "two", "MessageAttributes": before(3)}]
+
+
+class OutputsOf:
+    def __init__(self, running: Any, prefix: str) -> None:
+        self.outputs = {
+            name.removeprefix(prefix): value for name, value in running.outputs.items() if name.startswith(prefix)
+        }

@@ -57,8 +57,8 @@ types: $(PYTHON_PACKAGES) ## mypy --strict
 unit: $(PYTHON_PACKAGES) ## the core, the functions, every schedule with one fault: no AWS, minutes
 	$(PYTEST) -n 2 tests/unit tests/schedules
 
-verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random walks (minutes)
-	@$(PY) -m tests.schedules verify
+verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random walks (minutes; DEEP=1 with two copies of a message: hours)
+	@$(PY) -m tests.schedules verify $(if $(DEEP),--deep)
 
 replay: $(PYTHON_PACKAGES) ## show a schedule call by call (SCHEDULE=payment:pAAA?pBA, as a failing test prints it)
 	@$(PY) -m tests.schedules replay '$(SCHEDULE)'

@@ -154,11 +154,11 @@ def _order_in_one_batch(_: Bench, run: Run) -> None:
     queue(run, "orders", (order_requested(), order_requested("ord_2"), order_requested()), batch=3)
 
 
-def _payment(method: str) -> Callable[[Bench, Run], None]:
+def _payment(method: str, copies: int = 2) -> Callable[[Bench, Run], None]:
     def prepare(bench: Bench, run: Run) -> None:
         found = seed(bench, method, "orders")
         plant(run, found)
-        queue(run, "payments", found.sent["payments"] * 2)
+        queue(run, "payments", found.sent["payments"] * copies)
 
     return prepare
 
@@ -191,11 +191,11 @@ def _payment_forgetful(bench: Bench, run: Run) -> None:
     run.forgetful = True
 
 
-def _email(method: str) -> Callable[[Bench, Run], None]:
+def _email(method: str, copies: int = 2) -> Callable[[Bench, Run], None]:
     def prepare(bench: Bench, run: Run) -> None:
         found = seed(bench, method, "orders", "payments")
         plant(run, found)
-        queue(run, "emails", found.sent["emails"] * 2)
+        queue(run, "emails", found.sent["emails"] * copies)
 
     return prepare
 
@@ -246,6 +246,9 @@ SCENARIOS = {
         Scenario("order-refused", _order_refused, frozenset(), parked=frozenset({"reserved_order_id"})),
         Scenario("payment", _payment("pm_card_visa"), PAID),
         Scenario("payment-declined", _payment("pm_card_chargeDeclined"), DECLINED),
+        # One message meets itself too: while its worker stalls past the lease it is delivered again.
+        Scenario("payment-once", _payment("pm_card_visa", 1), PAID),
+        Scenario("payment-declined-once", _payment("pm_card_chargeDeclined", 1), DECLINED),
         Scenario("payment-cold", _payment_cold, PAID),
         Scenario("payment-forgetful", _payment_forgetful, PAID),
         Scenario("payment-another", _payment_of_another_amount, PAID, parked=frozenset({"key_reused"})),
@@ -255,6 +258,8 @@ SCENARIOS = {
         Scenario("payment-drop", _payment("pm_sandbox_drop"), PAID),
         Scenario("email", _email("pm_card_visa"), PAID, mailed=True),
         Scenario("email-declined", _email("pm_card_chargeDeclined"), DECLINED, mailed=True),
+        Scenario("email-once", _email("pm_card_visa", 1), PAID, mailed=True),
+        Scenario("email-declined-once", _email("pm_card_chargeDeclined", 1), DECLINED, mailed=True),
         Scenario("relay", _relay, PAID, relayed=True),
         Scenario("api", _api, REQUESTED),
         Scenario("api-reused", _api_reused, REQUESTED),

@@ -114,7 +114,7 @@ dlq: $(PYTHON_PACKAGES) ## what is parked, why, and since when
 redrive: $(PYTHON_PACKAGES) ## put parked messages back (QUEUE=orders|payments|emails; DRY_RUN=1, MAX=10, REASON=key_reused, ALL=1)
 	@$(OPERATE) redrive $(QUEUE) $(COMMON) $(if $(DRY_RUN),--dry-run) $(if $(MAX),--max $(MAX)) $(if $(ALL),--all) $(if $(REASON),--reason $(REASON))
 
-audit: $(PYTHON_PACKAGES) ## every order that is late, paid twice, or whose event never arrived (REPAIR=1 sends missing events; AGE=0 judges all)
+audit: $(PYTHON_PACKAGES) ## every order that is late, paid twice, or whose event never arrived (REPAIR=1 sends missing events; AGE=0 judges also what is on its way)
 	@$(OPERATE) audit $(COMMON) $(if $(REPAIR),--repair) $(if $(AGE),--age $(AGE))
 
 trace: $(PYTHON_PACKAGES) ## an order's story on one screen (ORDER=ord_1)
@@ -144,7 +144,7 @@ lock: $(READY) ## resolve requirements/*.in and package.json anew, with hashes
 
 clean: ## remove all that was installed, built or cached here
 	@if [ -e .local/state.json ]; then $(MAKE) --no-print-directory down; fi
-	rm -rf .venv node_modules .cache .local cdk.out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv node_modules .cache .local build cdk.out .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PYTHON_PACKAGES): requirements/dev.txt tools/setup.sh

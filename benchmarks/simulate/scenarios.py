@@ -69,9 +69,9 @@ def scenarios() -> list[Scenario]:
             sample_s=5,
         ),
         Scenario(
-            "steady-20-narrow",
-            "20 a second, email with 2 workers of 1 thread",
-            setup([*as_set[:2], replace(as_set[2], workers=2, batch=1, window_s=0)], 20, BEFORE_S, takes=USUAL_TAKES),
+            "steady-20-wide",
+            "20 a second, email with 2 workers of 5 threads",
+            setup([*as_set[:2], replace(as_set[2], workers=2, batch=5, window_s=1)], 20, BEFORE_S, takes=USUAL_TAKES),
             sample_s=5,
         ),
         Scenario(

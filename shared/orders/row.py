@@ -18,7 +18,7 @@ PLACED = "placed"
 PAID = "paid"
 DECLINED = "declined"
 
-# Ids made by the API start so; the direct path may not use them (design: order ids are unique across producers).
+# Ids made by the API start so; the direct path may not use them (order ids are unique across producers).
 API_ID_PREFIX = "api_"
 
 # Open orders are spread over this many index partitions, 1,000 writes a second each, and an order takes six of them on

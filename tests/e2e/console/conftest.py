@@ -9,13 +9,15 @@ from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from tests.e2e.console.tab import Tab
 
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
-    chromium = shutil.which("chromium")
+    """The machine's own Chromium or Chrome."""
+    chromium = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     if chromium is None:
-        pytest.fail("There is no chromium: apt-get install chromium")
+        pytest.fail(f"There is none of {', '.join(CHROMIUMS)}: on Debian, apt-get install chromium")
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         started = playwright.chromium.launch(executable_path=chromium, args=arguments)

@@ -3,6 +3,7 @@
 What only a person can supply comes by CDK context: `cdk synth -c stage=prod -c sender=...`.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +12,9 @@ from typing import Any, Literal
 from stacks.times import Client, SettingsError, Times, require
 
 Context = Callable[[str], Any]
+
+# Narrow: the sender becomes part of an ARN in a policy, where `*` and `?` stand for anything.
+_ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
 RUNBOOK = "docs/runbook.md"  # the file in the repository, until its copy has an address
 
@@ -60,11 +64,8 @@ class Settings:
         else:
             _check_payment_sandbox(self)
         require(self.api_rate <= self.api_burst, f"API rate {self.api_rate}/s is above its burst {self.api_burst}")
-        require(self.sender.count("@") == 1, f"sender {self.sender!r} is not a mail address")
-        require(
-            self.alarm_email is None or self.alarm_email.count("@") == 1,
-            f"alarm_email {self.alarm_email!r} is not a mail address",
-        )
+        for name, address in (("sender", self.sender), ("alarm_email", self.alarm_email)):
+            require(address is None or bool(_ADDRESS.fullmatch(address)), f"{name} {address!r} is not a mail address")
         require(
             self.sender_identity in (None, self.sender, self.sender.rpartition("@")[2]),
             f"sender {self.sender!r} with sender_identity={self.sender_identity!r}: it is the sender or its domain",
@@ -72,7 +73,7 @@ class Settings:
         for principal in self.producers + self.operators:
             require(principal.startswith("arn:"), f"principal {principal!r} is not an IAM ARN")
         for producer in self.producers:
-            require("*" not in producer, f"producer {producer!r} is a pattern: name each, or strangers get in")
+            require(not set("*?") & set(producer), f"producer {producer!r} is a pattern: name each, or strangers get in")
         require(
             self.endpoint is None or self.stage is Stage.LOCAL,
             f"stage {self.stage} with endpoint {self.endpoint}: only stage local has one",

@@ -40,13 +40,22 @@ def order_of(request: Request) -> NewOrder:
     if media_type != "application/json":
         raise Problem(415, "not-json", "Unsupported media type", "Send the order as application/json.")
     try:
-        raw = base64.b64decode(request.body) if request.is_base64 else request.body.encode()
+        raw = _bytes_of(request)
         if len(raw) > LIMIT_BYTES:
             raise Problem(413, "too-large", "Content too large", f"An order has at most {LIMIT_BYTES} bytes of JSON.")
         raw.decode()
     except UnicodeError as error:
         raise _invalid("The body is not UTF-8.") from error
     return _read(raw)
+
+
+def _bytes_of(request: Request) -> bytes:
+    if not request.is_base64:
+        return request.body.encode()
+    try:
+        return base64.b64decode(request.body, validate=True)
+    except ValueError as error:
+        raise _invalid("The body is not Base64.") from error
 
 
 def _read(raw: bytes) -> NewOrder:

@@ -179,10 +179,10 @@ def _park(step: Step[Any], consumer: Consumer, job: Job, error: Permanent) -> No
     """Park first, acknowledge second: a message twice in the DLQ is better than one nowhere."""
     job.counts[telemetry.KEY_REUSED] += isinstance(error, KeyReused)
     job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
-    logger.error("parked", operation=step.operation, reason=error.reason, detail=_detail(error))
     parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())
     job.counts[telemetry.PARKED] += 1
     job.retry_in_s = None
+    logger.error("parked", operation=step.operation, reason=error.reason, detail=_detail(error))
 
 
 def _detail(error: StepError) -> str:

@@ -79,7 +79,7 @@ def event_in(envelope: Envelope, kinds: Mapping[str, type[Event]]) -> Event:
     """The data of a message, by the type that it names. Raises as above."""
     kind = kinds.get(envelope.type)
     if kind is None:
-        raise Permanent("schema_invalid", f"type {envelope.type} does not belong here")
+        raise Permanent("schema_invalid", f"type is none of {', '.join(sorted(kinds))}")
     try:
         return decode_as(bytes(envelope.data), kind)
     except UNREADABLE as error:
@@ -98,7 +98,10 @@ UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 def _refusal(error: Exception) -> Permanent:
     invalid = isinstance(error, msgspec.ValidationError)
-    return Permanent("schema_invalid" if invalid else "unparsable", str(error))
+    rule, _, value_and_where = str(error).partition("Invalid enum value ")
+    if value_and_where:  # the one rule that quotes what came, which may name a person: this goes into logs
+        return Permanent("schema_invalid", f"Invalid enum value - at {value_and_where.rpartition(' - at ')[2]}")
+    return Permanent("schema_invalid" if invalid else "unparsable", rule)
 
 
 def decode_as(raw: bytes, kind: type[T]) -> T:

@@ -37,6 +37,16 @@ def reason(text: str) -> str:
     return refused.value.reason
 
 
+@pytest.mark.parametrize("name", ["specversion", "datacontenttype", "type"])
+def test_what_is_refused_is_not_quoted_since_it_may_name_a_person(name: str) -> None:
+    with pytest.raises(Permanent) as refused:
+        decode(body(**{name: "jane.doe@example.org,4-Elm-Street`-at-`$.x`"}), KINDS)
+
+    assert refused.value.reason == "schema_invalid"
+    assert "jane" not in str(refused.value)
+    assert name in str(refused.value)
+
+
 def test_a_message_is_read_into_its_envelope_and_its_event() -> None:
     envelope, event = decode(body(), KINDS)
 

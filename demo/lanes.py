@@ -25,10 +25,11 @@ class Lane:
 
     def of(self, running: Running) -> Running:
         """The deployed apps with this lane's outputs only, under ours' names."""
+        others = tuple(lane.prefix for lane in LANES if lane.prefix and lane is not self)
         own = {
             name.removeprefix(self.prefix): value
             for name, value in running.outputs.items()
-            if name.startswith(self.prefix)
+            if name.startswith(self.prefix) and not name.startswith(others)
         }
         return replace(running, outputs=own)
 

@@ -22,9 +22,9 @@ from demo.local.running import Running
 from demo.progress import Steps
 from demo.sender import Sent
 from demo.traffic import local_queue
-from demo.witness import Queues
+from demo.witness import QUEUES, Queues
 from tools.operate.audit import Auditor
-from tools.operate.deployment import QUEUES, Deployment
+from tools.operate.deployment import Deployment
 from tools.operate.redrive import Wish, redrive
 
 A_HUNDRED = 100
@@ -135,7 +135,7 @@ class Actions:
         moved = dict.fromkeys(self._lanes, 0)
         for lane in self._lanes:
             deployment, queues = self._deployment(lane), Queues(lane.of(self._running))
-            for queue in QUEUES:
+            for queue in map(str.lower, QUEUES):
                 if not queues.depth(f"{queue.capitalize()}Dlq").total:
                     continue  # a redrive takes seconds to be sure of an empty one
                 done = redrive(deployment, Wish(queue, everything=True))

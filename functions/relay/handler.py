@@ -61,10 +61,11 @@ def _read(records: Sequence[Record], failed: dict[int, str]) -> dict[Post, int]:
             failed[position] = "unreadable_outbox"
             continue
         for entry in entries:
-            if entry.event.type in routes:
-                posts[Post(routes[entry.event.type], entry.event, entry.trace)] = position
-            else:
+            takers = routes.get(entry.event.type, "").split()
+            if not takers:
                 failed[position] = "no_route"
+            for url in takers:
+                posts[Post(url, entry.event, entry.trace)] = position
     return posts
 
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import msgspec
 
-from shared.idempotency import Event
 from shared.orders.events import Customer, Item, OrderDeclined, OrderPaid, OrderPlaced, OrderRequested
 
 REQUESTED = "requested"
@@ -20,6 +19,9 @@ DECLINED = "declined"
 
 # Ids made by the API start so; the direct path may not use them (order ids are unique across producers).
 API_ID_PREFIX = "api_"
+
+# All that an order may wait for, and so all that the sweep may have to send again: its rights follow.
+NextEvent = OrderRequested | OrderPlaced | OrderPaid | OrderDeclined
 
 # Open orders are spread over this many index partitions, 1,000 writes a second each, and an order takes six of them on
 # its way (docs/scale.md). More may be added at any time: a row keeps its own.
@@ -53,7 +55,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     sweeps: int = 0
 
     @property
-    def next_event(self) -> Event | None:
+    def next_event(self) -> NextEvent | None:
         """The event that moves the order on, the same as its step emitted; None for a final order."""
         facts = {"order_id": self.order_id, "currency": self.currency}
         match self.state:

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
@@ -11,12 +12,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from shared.orders.row import NextEvent
 from stacks.constructs.function import AppFunction, allow, seconds
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.queues import private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import OPEN_ORDERS, StatefulStack
-from stacks.times import Calls, require
+from stacks.times import Calls
 
 # A completed record that has events to send. Only leaf values can be matched, so the outbox is one string.
 OUTBOX_FILTER = {"dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {"S": [{"exists": True}]}}}}
@@ -41,6 +43,7 @@ class Relay(Construct):
             queue_name(settings, "relay-failures"),
             retention_s=settings.times.dlq_retention_s,
         )
+        routes = _takers(consumers)
         # It sends in tens until its deadline and then raises, so it needs time for one request to each queue.
         timing = settings.times.timing(Calls(aws=len(consumers) + 1))  # and one to park
         self.function = AppFunction(
@@ -48,7 +51,7 @@ class Relay(Construct):
             "relay",
             settings=settings,
             timeout_s=timing.timeout_s,
-            environment={**_routes(self, consumers), "DLQ_URL": self.failures.queue_url},
+            environment={**_routes(self, routes), "DLQ_URL": self.failures.queue_url},
             may=[
                 allow(
                     data.outbox_stream_arn,
@@ -57,7 +60,7 @@ class Relay(Construct):
                     "dynamodb:GetShardIterator",
                     "dynamodb:ListStreams",
                 ),
-                *_may_send(consumers),
+                *_may_send(routes),
                 allow(self.failures.queue_arn, "sqs:SendMessage"),
             ],
         )
@@ -82,19 +85,21 @@ class Relay(Construct):
 
 
 class Sweep(Construct):
-    """Sends again, on a schedule, the event that an unfinished order waits for."""
+    """Sends again, on a schedule, the event that an unfinished order waits for: to its first taker, who moves it on."""
 
     def __init__(
         self, scope: Construct, *, settings: Settings, data: StatefulStack, consumers: Sequence[QueueConsumer]
     ) -> None:
         super().__init__(scope, "Sweeping")
+        swept = {kind.type for kind in get_args(NextEvent)}
+        routes = {kind: takers[:1] for kind, takers in _takers(consumers).items() if kind in swept}
         self.function = AppFunction(
             self,
             "sweep",
             settings=settings,
             timeout_s=settings.times.sweep_timeout_s,
             environment={
-                **_routes(self, consumers),
+                **_routes(self, routes),
                 "ORDERS_TABLE": data.orders.table_name,
                 "OPEN_ORDERS_INDEX": OPEN_ORDERS,
                 "SWEEP_AGE_S": seconds(settings.times.sweep_age_s),
@@ -102,7 +107,7 @@ class Sweep(Construct):
             may=[
                 allow(f"{data.orders.table_arn}/index/{OPEN_ORDERS}", "dynamodb:Query"),
                 allow(data.orders.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),
-                *_may_send(consumers),
+                *_may_send(routes),
             ],
         )
         self.role_arn = self.function.execution_role.role_arn
@@ -114,19 +119,21 @@ class Sweep(Construct):
         )
 
 
-def _routes(scope: Construct, consumers: Sequence[QueueConsumer]) -> Mapping[str, str]:
-    takers: dict[str, QueueConsumer] = {}
+def _takers(consumers: Sequence[QueueConsumer]) -> Mapping[str, Sequence[QueueConsumer]]:
+    """By event type: who takes it, in the pipeline's order."""
+    takers: dict[str, list[QueueConsumer]] = {}
     for consumer in consumers:
         for event_type in consumer.takes:
-            first = takers.setdefault(event_type, consumer)
-            require(
-                first is consumer,
-                f"{event_type} is taken by {first.node.id} and by {consumer.node.id}: an event goes to one queue, "
-                "so let the step before emit one for each",
-            )
-    urls = {event_type: consumer.queue.queue_url for event_type, consumer in takers.items()}
+            takers.setdefault(event_type, []).append(consumer)
+    return takers
+
+
+def _routes(scope: Construct, routes: Mapping[str, Sequence[QueueConsumer]]) -> Mapping[str, str]:
+    """Queue URLs by event type; a space stands between several."""
+    urls = {kind: " ".join(taker.queue.queue_url for taker in takers) for kind, takers in routes.items()}
     return {"ROUTES": Stack.of(scope).to_json_string(urls)}
 
 
-def _may_send(consumers: Sequence[QueueConsumer]) -> list[iam.PolicyStatement]:
-    return [allow(consumer.queue.queue_arn, "sqs:SendMessage") for consumer in consumers]
+def _may_send(routes: Mapping[str, Sequence[QueueConsumer]]) -> list[iam.PolicyStatement]:
+    takers = dict.fromkeys(taker for takers in routes.values() for taker in takers)
+    return [allow(taker.queue.queue_arn, "sqs:SendMessage") for taker in takers]

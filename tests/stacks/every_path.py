@@ -1,10 +1,12 @@
 """Every path through the real handlers, driven once: what they asked AWS for, counted and logged on the way.
 
 What is missing here shows: as a right that is granted and never used, as a metric that is drawn and never emitted.
+The paths of a queue's function are in `tests/unit/<function>/paths.py`, which drives them with what `Paths` offers.
 """
 
+import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +16,12 @@ import pytest
 
 from functions.sweep.handler import NotSwept
 from shared import aws
-from shared.idempotency import runtime
-from shared.idempotency.events import Event
+from shared.idempotency import outbox, runtime
+from shared.idempotency.events import Event, cloudevent
+from tests.stacks.synth import Consumer, Synthesised
 from tests.stacks.wiretap import Use, Wiretap
 from tests.unit.api import conftest as clients
 from tests.unit.conftest import SERVICES, World
-from tests.unit.payment import line
 from tests.unit.payment.conftest import _of_the_sandbox
 from tests.unit.pipeline import driver, samples
 from tests.unit.pipeline.driver import SWEEP_AGE_S, Pipeline
@@ -33,6 +35,7 @@ WORKER_S = 120
 PAST_THE_LEASE_S = WORKER_S + 3
 
 Line = dict[str, Any]
+Routes = dict[str, dict[str, str]]  # queue URLs by event type, by who sends there
 
 
 @dataclass
@@ -52,19 +55,56 @@ def every_path(request: pytest.FixtureRequest) -> EveryPath:
     """Driven when first asked for, and the same for every test after it."""
     if not _driven:
         capsys: pytest.CaptureFixture[str] = request.getfixturevalue("capsys")
+        found: Synthesised = request.getfixturevalue("synthesised")(STAGE)
+        drives = [drive_of(consumer.function) for consumer in found.consumers]
         pipeline: Pipeline = request.getfixturevalue("pipeline")
         wiretap = Wiretap()
-        with pytest.MonkeyPatch.context() as patch, _listening(wiretap, patch):
-            log = Log(patch)
-            patch.setenv("STAGE", STAGE)
-            Paths(pipeline, wiretap).drive()
+        with pytest.MonkeyPatch.context() as patch:
+            routes = _as_deployed(found, pipeline, patch)
+            with _listening(wiretap, patch, found.consumers):
+                log = Log(patch)
+                patch.setenv("STAGE", STAGE)
+                Paths(pipeline, wiretap, routes).drive(drives)
         printed = capsys.readouterr().out.splitlines()
         emitted = [json.loads(text) for text in printed if text.startswith('{"_aws"')]
         _driven.append(EveryPath(wiretap.uses, emitted, log.lines))
     return _driven[0]
 
 
-def _listening(wiretap: Wiretap, patch: pytest.MonkeyPatch) -> ExitStack:
+def drive_of(function: str) -> "Drive":
+    """What drives the paths of a queue's function."""
+    module = f"tests.unit.{function}.paths"
+    try:
+        drive: Drive = importlib.import_module(module).drive
+    except ModuleNotFoundError as error:
+        if not error.name or not module.startswith(error.name):
+            raise
+        pytest.fail(
+            f"No path of functions/{function} is driven, so nobody knows what it needs: write tests/unit/{function}/"
+            "paths.py with `def drive(paths: Paths) -> None`, as in tests/unit/email."
+        )
+    return drive
+
+
+def _as_deployed(found: Synthesised, pipeline: Pipeline, patch: pytest.MonkeyPatch) -> Routes:
+    """Each queue with its function, also of a stage that the driver does not know; answers ROUTES by sender."""
+    urls = pipeline.world.queues
+    for consumer in found.consumers:
+        if consumer.queue not in driver.CONSUMERS:
+            handler = importlib.import_module(f"functions.{consumer.function}.handler").handler
+            patch.setitem(driver.CONSUMERS, consumer.queue, driver.Consumer(handler, 10, WORKER_S))
+            pipeline.queues[consumer.queue] = []
+            for name in (consumer.queue, f"{consumer.queue}-dlq"):
+                urls[name] = pipeline.world.sqs.create_queue(QueueName=name)["QueueUrl"]
+    named = {f"<{consumer.path}/Queue>": urls[consumer.queue] for consumer in found.consumers}
+    told = {sender: json.loads(found.environment(found.functions[sender])["ROUTES"]) for sender in ("relay", "sweep")}
+    return {
+        sender: {kind: " ".join(named[name] for name in names.split(" ")) for kind, names in routes.items()}
+        for sender, routes in told.items()
+    }
+
+
+def _listening(wiretap: Wiretap, patch: pytest.MonkeyPatch, consumers: Sequence[Consumer]) -> ExitStack:
     """All clients are heard, and each handler is known by its function's name, which metrics carry as well."""
 
     def known(function: str, handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,9 +117,9 @@ def _listening(wiretap: Wiretap, patch: pytest.MonkeyPatch) -> ExitStack:
 
     for module, name, function in ((clients, "handler", "api"), (driver, "relay", "relay"), (driver, "sweep", "sweep")):
         patch.setattr(module, name, known(function, getattr(module, name)))
-    for queue, function in {"orders": "order", "payments": "payment", "emails": "email"}.items():
-        consumer = driver.CONSUMERS[queue]
-        patch.setattr(consumer, "handler", known(function, consumer.handler))
+    for consumer in consumers:
+        driven = driver.CONSUMERS[consumer.queue]
+        patch.setattr(driven, "handler", known(consumer.function, driven.handler))
     listening = ExitStack()
     for service in SERVICES:
         listening.enter_context(wiretap.on(aws.client(service)))
@@ -90,19 +130,20 @@ def _listening(wiretap: Wiretap, patch: pytest.MonkeyPatch) -> ExitStack:
 
 @dataclass
 class Paths:
-    """Each method drives one function's. What becomes of the orders, other tests tell."""
+    """Those of the functions without a queue, and what drives the others'. What becomes of orders, other tests tell."""
 
     pipeline: Pipeline
     wiretap: Wiretap
+    routes: Routes
     _queue: str = ""
 
-    def drive(self) -> None:
+    def drive(self, drives: "Sequence[Drive]") -> None:
         """All of them."""
+        self.pipeline.setenv("ROUTES", json.dumps(self.routes["relay"]))
         self.all_the_way()
         self.api()
-        self.order()
-        self.payment()
-        self.email()
+        for drive in drives:
+            drive(self)
         self.relay()
         self.sweep()
 
@@ -143,60 +184,15 @@ class Paths:
         api.post(_new(), "k-3")
         api.post(_new(quantity=7), "k-3")
 
-    def order(self) -> None:
-        """Placed, replayed, another order under its id, an id that is the API's, garbage, no permission, no time."""
-        self._at("orders")
-        for order_id, quantity in (("ord_1", 1), ("ord_1", 1), ("ord_1", 2), ("api_of_nobody", 1)):
-            self._give(samples.requested(order_id, quantity=quantity))
-        self._give("{")
-        self.world.wire.plan("TransactWriteItems", DENIED)
-        self._give(samples.requested("ord_2"))
-        self._give(samples.requested("ord_2"), seconds=1)
-        self._redrive()
-
-    def payment(self) -> None:
-        """Whatever can become of a claim; and the provider is down, vague, refuses, misbehaves, wants another key."""
-        self._at("payments")
-        shop = self.pipeline.shop
-        self._claims(
-            "pay", lambda name: shop.order(name), lambda fault: shop.line.plan("confirm", line.meanwhile(fault))
-        )
-        self._give(msgspec.structs.replace(shop.order("pay_false"), total=1))
-        too_little = line.refuses(400, "invalid_request_error", code="amount_too_small", param="amount")
-        for name, fault in {"down": line.refuses(500), "lost": line.cut_after, "too_little": too_little}.items():
-            placed = shop.order(f"pay_{name}")
-            shop.line.plan("confirm", fault)
-            self._give(placed)
-            self.world.clock.advance(PAST_THE_LEASE_S)
-            self._give(placed)
-        for card in ("slow", "error_before", "error_after", "drop"):
-            self._give(shop.order(f"pay_{card}", method=f"pm_sandbox_{card}"))
-        placed = shop.order("pay_rotated")
-        shop.line.plan("create", line.refuses(401, "invalid_request_error"))
-        self._give(placed)
-        self.world.wire.plan("GetSecretValue", DENIED)
-        self._give(placed)
-        self._give(placed)
-        self._redrive()
-
-    def email(self) -> None:
-        """Whatever can become of a claim; and SES refuses, or does not say."""
-        self._at("emails")
-        wire = self.world.wire
-        self._claims("mail", self._paid, lambda happens: wire.plan("SendEmail", meanwhile(happens)))
-        self._give(msgspec.structs.replace(self._paid("mail_false"), total=1))
-        self._give(samples.decline(self.world, samples.requested("mail_declined")))
-        for name, fault in {"refused": refused("MessageRejected"), "lost": answer_lost}.items():
-            paid = self._paid(f"mail_{name}")
-            wire.plan("SendEmail", fault)
-            self._give(paid)
-            self.world.clock.advance(PAST_THE_LEASE_S)
-            self._give(paid)
-        self._redrive()
-
     def relay(self) -> None:
-        """Sent and sent again, refused for good, unreadable, not in time."""
+        """Sent on every route; sent again, refused for good, unreadable, not in time."""
         wire = self.world.wire
+        for kind in self.routes["relay"]:
+            event = cloudevent(samples.requested(f"to_{kind}"), correlation_id="c-1", time="2026-01-01T00:00:00.000Z")
+            entries = msgspec.json.encode([outbox.Entry(msgspec.structs.replace(event, type=kind))]).decode()
+            record = {"id": {"S": f"any#{kind}"}, "status": {"S": "COMPLETED"}, "outbox": {"S": entries}}
+            self.world.dynamodb.put_item(TableName="idempotency", Item=record)
+        self.pipeline.relay()
         for n, fault in enumerate(
             (
                 some_refused(lambda _: True),
@@ -218,7 +214,8 @@ class Paths:
         """An order that stands still at each stage; then one that can not be helped."""
         samples.accept(self.world, samples.requested("api_still"))
         samples.place(self.world, samples.requested("ord_still"))
-        self._paid("paid_still")
+        self.paid("paid_still")
+        self.pipeline.setenv("ROUTES", json.dumps(self.routes["sweep"]))
         self.world.clock.advance(SWEEP_AGE_S)
         self.pipeline.sweep()
         self.world.clock.advance(2 * SWEEP_AGE_S)
@@ -227,7 +224,7 @@ class Paths:
             self.pipeline.sweep()
         self.world.wire.always("SendMessageBatch", None)
 
-    def _at(self, queue: str) -> None:
+    def at(self, queue: str) -> None:
         """From here on, messages are this queue's."""
         self._queue = queue
         self.pipeline.setenv("QUEUE_URL", self.world.queues[queue])
@@ -235,52 +232,56 @@ class Paths:
         self.pipeline.setenv("STEP_NEEDS_S", "10")
         runtime.consumer.cache_clear()
 
-    def _give(self, message: Event | str, seconds: float = WORKER_S) -> None:
+    def give(self, message: Event | str, seconds: float = WORKER_S) -> None:
         """Hand a message to the queue's function."""
         body = message if isinstance(message, str) else samples.body_of(message)
         driver.CONSUMERS[self._queue].handler(samples.sqs_event(body), self.world.context(seconds))
 
-    def _redrive(self) -> None:
+    def redrive(self) -> None:
         """All that was parked comes once more."""
         self.pipeline.redrive(self._queue)
         self.pipeline.deliver(self._queue)
 
-    def _claims(
+    def claims(
         self, prefix: str, event_of: Callable[[str], Event], during: Callable[[Callable[[], object]], None]
     ) -> None:
-        """A step with an outside effect: done, replayed, busy, superseded, refused by its row, not committed."""
+        """A step with an outside effect: done, replayed, busy, superseded, refused by its row, not committed; garbage.
+
+        `event_of` makes an order ready for the step, and its event; `during` lets something happen within the effect.
+        """
         wire = self.world.wire
         event = event_of(f"{prefix}_busy")
-        during(lambda: self._give(event))
-        self._give(event)
-        self._give(event)
+        during(lambda: self.give(event))
+        self.give(event)
+        self.give(event)
 
         stalled = event_of(f"{prefix}_stalled")
 
         def taken_over() -> None:
             self.world.clock.advance(PAST_THE_LEASE_S)
-            self._give(stalled)
+            self.give(stalled)
 
         during(taken_over)
-        self._give(stalled)
+        self.give(stalled)
 
         event = event_of(f"{prefix}_no_row")
         wire.plan("TransactWriteItems", meanwhile(self.wiretap.during(None, self._lose_rows)))
-        self._give(event)
+        self.give(event)
 
         event = event_of(f"{prefix}_not_committed")
         wire.plan("TransactWriteItems", DENIED)
-        self._give(event)
+        self.give(event)
         self.world.clock.advance(PAST_THE_LEASE_S)
-        self._give(event)
+        self.give(event)
 
-        self._give(event_of(f"{prefix}_late"), seconds=1)
-        self._give("{")
+        self.give(event_of(f"{prefix}_late"), seconds=1)
+        self.give("{")
 
     def _lose_rows(self) -> None:
         self.world.empty("orders", "order_id")
 
-    def _paid(self, order_id: str) -> Event:
+    def paid(self, order_id: str) -> Event:
+        """An order with this id is paid; answers the event that says so."""
         return samples.pay(self.world, samples.requested(order_id))
 
 
@@ -288,3 +289,6 @@ def _new(**other: Any) -> dict[str, Any]:
     """The body of a request."""
     order: dict[str, Any] = msgspec.to_builtins(samples.requested(**other))
     return {name: value for name, value in order.items() if name != "order_id"}
+
+
+Drive = Callable[[Paths], None]

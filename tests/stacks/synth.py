@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,20 @@ STAGES = {
 Properties = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Consumer:
+    """A stage of the pipeline: the path of its construct (`Payments`), its function's folder (`payment`) and path."""
+
+    path: str
+    function: str
+    function_path: str
+
+    @property
+    def queue(self) -> str:
+        """As alarms and operators call it."""
+        return self.path.lower()
+
+
 class Synthesised:
     """The templates of one stage. Resources are named by construct path, `Payments/Queue`."""
 
@@ -44,6 +59,23 @@ class Synthesised:
     def one(self, type_: str, path: str) -> Properties:
         """Properties of one resource, with all references replaced by names."""
         return self.of_type(type_)[path]
+
+    @property
+    def functions(self) -> dict[str, str]:
+        """Construct paths of our functions by folder."""
+        handlers = {path: found["Handler"] for path, found in self.of_type("AWS::Lambda::Function").items()}
+        return {name.split(".")[1]: path for path, name in handlers.items() if name.startswith("functions.")}
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        """In the pipeline's order."""
+        folders = {path: name for name, path in self.functions.items()}
+        return [
+            Consumer(path.removesuffix("/Mapping"), folders[function], function)
+            for path, found in self.of_type("AWS::Lambda::EventSourceMapping").items()
+            if found["EventSourceArn"].endswith("/Queue.Arn>")
+            for function in [found["FunctionName"].strip("<>")]
+        ]
 
     def assets(self, type_: str) -> dict[str, Path]:
         """Where the assets of all resources of a type lie, by construct path."""

@@ -6,16 +6,6 @@ import pytest
 
 from tests.stacks.synth import ROOT, SECRET_ARN, Synthesised
 
-FUNCTIONS = {
-    "api": "Http/ApiFunction",
-    "order": "Orders/OrderFunction",
-    "payment": "Payments/PaymentFunction",
-    "email": "Emails/EmailFunction",
-    "relay": "Relaying/RelayFunction",
-    "sweep": "Sweeping/SweepFunction",
-    "payment_sandbox": "PaymentSandboxFunction",
-}
-
 EVERY = {
     "STAGE",
     "POWERTOOLS_SERVICE_NAME",
@@ -38,26 +28,19 @@ VARIABLES = {
 }
 
 
-
 def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
 def allowed(synthesised: Synthesised, function: str) -> dict[str, list[str]]:
     """All that a function's role may do, by resource."""
-    role = FUNCTIONS[function].removesuffix("Function") + "Role"
+    role = synthesised.functions[function].removesuffix("Function") + "Role"
     found: dict[str, list[str]] = {}
     for statement in synthesised.one("AWS::IAM::Policy", f"{role}/DefaultPolicy")["PolicyDocument"]["Statement"]:
         assert statement["Effect"] == "Allow"
         for resource in as_list(statement["Resource"]):
             found[resource] = sorted(found.get(resource, []) + as_list(statement["Action"]))
     return found
-
-
-def deployed(synthesised: Synthesised) -> dict[str, str]:
-    """The construct path of each of our functions in a stage, by name."""
-    found = set(synthesised.of_type("AWS::Lambda::Function"))
-    return {name: path for name, path in FUNCTIONS.items() if path in found}
 
 
 def test_in_sess_sandbox_mail_may_go_from_the_sender_only(sandbox: Synthesised) -> None:
@@ -71,7 +54,7 @@ def test_in_sess_sandbox_mail_may_go_from_the_sender_only(sandbox: Synthesised) 
 
 
 def test_every_function_has_a_role_of_its_own_without_managed_policies(any_stage: Synthesised) -> None:
-    for path in deployed(any_stage).values():
+    for path in any_stage.functions.values():
         role = path.removesuffix("Function") + "Role"
         assert any_stage.one("AWS::Lambda::Function", path)["Role"] == f"<{role}.Arn>"
         assert "ManagedPolicyArns" not in any_stage.one("AWS::IAM::Role", role)
@@ -79,22 +62,22 @@ def test_every_function_has_a_role_of_its_own_without_managed_policies(any_stage
 
 def test_all_functions_are_there_and_no_other_of_ours(any_stage: Synthesised) -> None:
     sandbox = {"payment_sandbox"} if any_stage.stage == "prod" else set()
-    assert set(deployed(any_stage)) == set(FUNCTIONS) - sandbox
+    assert set(any_stage.functions) == {path.parent.name for path in ROOT.glob("functions/*/handler.py")} - sandbox
 
 
 @pytest.mark.parametrize("function", list(VARIABLES))
 def test_a_functions_environment_is_what_it_reads(local: Synthesised, function: str) -> None:
-    assert set(local.environment(FUNCTIONS[function])) == EVERY | VARIABLES[function]
+    assert set(local.environment(local.functions[function])) == EVERY | VARIABLES[function]
 
 
 def test_functions_are_named_in_logs_and_metrics(any_stage: Synthesised) -> None:
-    for name, path in deployed(any_stage).items():
+    for name, path in any_stage.functions.items():
         assert any_stage.environment(path)["POWERTOOLS_SERVICE_NAME"] == name
         assert any_stage.environment(path)["STAGE"] == any_stage.stage
 
 
 def test_times_in_the_environment_are_plain_decimals(any_stage: Synthesised) -> None:
-    for path in deployed(any_stage).values():
+    for path in any_stage.functions.values():
         times = {name: value for name, value in any_stage.environment(path).items() if name.endswith("_S")}
         assert all(value.replace(".", "", 1).isdigit() for value in times.values()), times
 
@@ -102,14 +85,14 @@ def test_times_in_the_environment_are_plain_decimals(any_stage: Synthesised) -> 
 def test_the_payment_function_gets_the_secrets_name_and_never_the_secret(
     prod: Synthesised, sandbox: Synthesised
 ) -> None:
-    assert prod.environment(FUNCTIONS["payment"])["PROVIDER_SECRET_ARN"] == SECRET_ARN
-    assert sandbox.environment(FUNCTIONS["payment"])["PROVIDER_SECRET_ARN"] == "<ApiKey>"
+    assert prod.environment(prod.functions["payment"])["PROVIDER_SECRET_ARN"] == SECRET_ARN
+    assert sandbox.environment(sandbox.functions["payment"])["PROVIDER_SECRET_ARN"] == "<ApiKey>"
     for template in (*prod.templates.values(), *sandbox.templates.values()):
         assert "{{resolve:" not in str(template)
 
 
 def test_functions_run_on_arm_are_traced_and_found_where_the_tests_find_them(any_stage: Synthesised) -> None:
-    for name, path in deployed(any_stage).items():
+    for name, path in any_stage.functions.items():
         function = any_stage.one("AWS::Lambda::Function", path)
         assert function["Architectures"] == ["arm64"]
         assert function["Runtime"] == "python3.13"
@@ -126,14 +109,14 @@ def test_every_log_ends(synthesised: Any, stage: str, days: int, kept: str) -> N
     logs = found.of_type("AWS::Logs::LogGroup")
     assert {group["RetentionInDays"] for group in logs.values()} == {days}
     assert set(found.policies_on_deletion("AWS::Logs::LogGroup").values()) == {kept}
-    for path in deployed(found).values():
+    for path in found.functions.values():
         group = path.removesuffix("Function") + "Logs"
         assert found.one("AWS::Lambda::Function", path)["LoggingConfig"]["LogGroup"] == f"<{group}>"
         assert group in logs
 
 
 def test_the_provider_is_the_sandbox_except_in_prod(any_stage: Synthesised) -> None:
-    url = any_stage.environment(FUNCTIONS["payment"])["PROVIDER_URL"]
+    url = any_stage.environment(any_stage.functions["payment"])["PROVIDER_URL"]
     assert (
         url
         == {
@@ -145,7 +128,7 @@ def test_the_provider_is_the_sandbox_except_in_prod(any_stage: Synthesised) -> N
 
 
 def test_only_the_payment_function_carries_the_providers_sdk(any_stage: Synthesised) -> None:
-    for name, path in deployed(any_stage).items():
+    for name, path in any_stage.functions.items():
         layers = set(any_stage.one("AWS::Lambda::Function", path)["Layers"])
         extra = {"<PaymentLayer>"} if name == "payment" and any_stage.stage != "local" else set()
         assert layers == {"<SharedLayer>"} | extra

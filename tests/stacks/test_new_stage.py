@@ -1,16 +1,17 @@
 """What a copier does first: add a stage to the pipeline."""
 
+import json
 from pathlib import Path
 
-import pytest
 from aws_cdk import Stack
 
 from stacks.constructs.queue_consumer import QueueConsumer
-from stacks.constructs.senders import Relay
+from stacks.constructs.senders import Relay, Sweep
 from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
-from stacks.times import Calls, SettingsError
+from stacks.times import Calls
 from tests.stacks.synth import new_app, read
+from tests.stacks.test_functions import allowed
 
 SETTINGS = settings_from(lambda _: None)
 
@@ -21,34 +22,45 @@ def test_a_new_stage_is_one_line_and_all_the_rest_is_derived(tmp_path: Path) -> 
 
     QueueConsumer(
         pipeline,
-        "shipping",
-        "shipments",
+        "survey",
+        "surveys",
         settings=SETTINGS,
         data=data,
-        takes=["order.packed"],
+        takes=["order.reviewed"],
         calls=Calls(aws=2),
         may=[],
     )
 
     found = read(app, tmp_path, "local")
-    queue = found.one("AWS::SQS::Queue", "Shipments/Queue")
+    queue = found.one("AWS::SQS::Queue", "Surveys/Queue")
     assert queue["VisibilityTimeout"] == 18
-    assert queue["RedrivePolicy"] == {"deadLetterTargetArn": "<Shipments/Dlq.Arn>", "maxReceiveCount": 32}
-    function = found.one("AWS::Lambda::Function", "Shipments/ShippingFunction")
+    assert queue["RedrivePolicy"] == {"deadLetterTargetArn": "<Surveys/Dlq.Arn>", "maxReceiveCount": 32}
+    function = found.one("AWS::Lambda::Function", "Surveys/SurveyFunction")
     assert function["Timeout"] == 3
-    assert function["Handler"] == "functions.shipping.handler.handler"
-    assert found.environment("Shipments/ShippingFunction")["STEP_NEEDS_S"] == "1.2"
-    assert set(found.outputs()) >= {"ShipmentsQueueUrl", "ShipmentsDlqUrl", "ShippingFunctionName"}
+    assert function["Handler"] == "functions.survey.handler.handler"
+    assert found.environment("Surveys/SurveyFunction")["STEP_NEEDS_S"] == "1.2"
+    assert set(found.outputs()) >= {"SurveysQueueUrl", "SurveysDlqUrl", "SurveyFunctionName"}
 
 
-def test_an_event_that_two_stages_take_is_refused_naming_both(tmp_path: Path) -> None:
+def test_an_event_that_two_stages_take_goes_to_both_and_from_the_sweep_to_the_first(tmp_path: Path) -> None:
     app = new_app(tmp_path, "local")
     data, pipeline = StatefulStack(app, "new-stateful", SETTINGS), Stack(app, "new-pipeline")
-    both = [
-        QueueConsumer(
-            pipeline, name, f"{name}s", settings=SETTINGS, data=data, takes=["order.paid"], calls=Calls(), may=[]
+    consumers = [
+        QueueConsumer(pipeline, name, queue, settings=SETTINGS, data=data, takes=takes, calls=Calls(), may=[])
+        for name, queue, takes in (
+            ("email", "emails", ["order.paid"]),
+            ("survey", "surveys", ["order.paid", "order.reviewed"]),
         )
-        for name in ("email", "parcel")
     ]
-    with pytest.raises(SettingsError, match=r"order\.paid is taken by Emails and by Parcels"):
-        Relay(pipeline, settings=SETTINGS, data=data, consumers=both)
+    for sender in (Relay, Sweep):
+        sender(pipeline, settings=SETTINGS, data=data, consumers=consumers)
+
+    found = read(app, tmp_path, "local")
+    assert json.loads(found.environment("Relaying/RelayFunction")["ROUTES"]) == {
+        "order.paid": "<Emails/Queue> <Surveys/Queue>",
+        "order.reviewed": "<Surveys/Queue>",
+    }
+    assert json.loads(found.environment("Sweeping/SweepFunction")["ROUTES"]) == {"order.paid": "<Emails/Queue>"}
+    both = {"<Emails/Queue.Arn>", "<Surveys/Queue.Arn>"}
+    assert both & set(allowed(found, "relay")) == both
+    assert both & set(allowed(found, "sweep")) == {"<Emails/Queue.Arn>"}

@@ -174,7 +174,7 @@ def test_every_queue_that_ends_a_message_rings_at_the_first_one_and_silence_is_n
     for mapping in any_stage.of_type("AWS::Lambda::EventSourceMapping").values():
         if "DestinationConfig" in mapping:
             ends.add(mapping["DestinationConfig"]["OnFailure"]["Destination"])
-    assert len(ends) == 4
+    assert len(ends) == len(any_stage.consumers) + 1
 
     ringing = {
         alarm["Dimensions"][0]["Value"].replace(".QueueName", ".Arn"): alarm
@@ -193,7 +193,7 @@ def test_all_other_silence_is_quiet_but_the_sweeps(any_stage: Synthesised) -> No
     for name, alarm in alarms(any_stage).items():
         by_silence.setdefault(alarm["TreatMissingData"], set()).add(name)
     assert set(by_silence) == {"ignore", "notBreaching", "breaching"}
-    assert by_silence["ignore"] == {"orders-parked", "payments-parked", "emails-parked", "relay-parked"}
+    assert by_silence["ignore"] == {"relay-parked", *(f"{each.queue}-parked" for each in any_stage.consumers)}
     assert by_silence["breaching"] == {"sweep-silent"}
 
 
@@ -283,14 +283,14 @@ def test_the_dashboard_reads_from_top_to_bottom_as_an_order_goes(any_stage: Synt
     ]
     assert texts == sorted(texts)
     assert [text.removeprefix("## ").partition(":")[0] for _, text in texts] == [
-        *("api", "orders", "payments", "emails", "relay", "sweep")
+        *("api", *(consumer.queue for consumer in any_stage.consumers), "relay", "sweep")
     ]
     beside = [
         [metric[1] for metric in widget["properties"]["metrics"]]
         for widget in widgets(any_stage)
         if "duplicates" in widget["properties"].get("title", "")
     ]
-    assert beside == 4 * [["FirstRun", "DuplicateReplayed"]]
+    assert beside == (1 + len(any_stage.consumers)) * [["FirstRun", "DuplicateReplayed"]]
 
 
 def test_the_dashboard_shows_the_state_of_every_alarm(any_stage: Synthesised) -> None:
@@ -306,10 +306,10 @@ def test_a_new_stage_is_watched_like_the_others_without_a_word(tmp_path: Path) -
     pipeline.consumers.append(
         QueueConsumer(
             pipeline,
-            *("shipping", "shipments"),
+            *("survey", "surveys"),
             settings=settings,
             data=data,
-            takes=["order.packed"],
+            takes=["order.reviewed"],
             calls=Calls(aws=2),
             may=[],
         )
@@ -317,12 +317,12 @@ def test_a_new_stage_is_watched_like_the_others_without_a_word(tmp_path: Path) -
     ObservabilityStack(app, "new-observability", settings, data, pipeline)
 
     found = read(app, tmp_path, "prod")
-    assert {name for name in alarms(found) if name.startswith("ship")} == {
-        *("shipments-parked", "shipments-late", "shipments-stalled"),
-        *("shipments-lease-lost", "shipments-effect-without-state"),
-        *("shipping-failing", "shipping-key-reused"),
+    assert {name for name in alarms(found) if name.startswith("survey")} == {
+        *("surveys-parked", "surveys-late", "surveys-stalled"),
+        *("surveys-lease-lost", "surveys-effect-without-state"),
+        *("survey-failing", "survey-key-reused"),
     }
-    assert any("## shipments: order.packed" in json.dumps(widget) for widget in widgets(found))
+    assert any("## surveys: order.reviewed" in json.dumps(widget) for widget in widgets(found))
 
 
 # Which lines a saved query is about.

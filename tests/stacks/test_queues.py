@@ -174,7 +174,7 @@ def test_concurrency_is_bounded_everywhere_else_by_the_usual_flow(local: Synthes
 
 def test_every_queue_is_encrypted_and_takes_tls_only(any_stage: Synthesised) -> None:
     queues = any_stage.of_type("AWS::SQS::Queue")
-    assert len(queues) == 7
+    assert len(queues) == 2 * len(any_stage.consumers) + 1  # the relay's
     for path, queue in queues.items():
         assert queue["SqsManagedSseEnabled"] is True
         assert {
@@ -221,10 +221,17 @@ def test_in_prod_only_relay_sweep_and_operators_send_to_the_queues_behind_the_fi
 
 
 def test_the_names_of_the_events_lead_to_their_queues(any_stage: Synthesised) -> None:
-    for path in ("Relaying/RelayFunction", "Sweeping/SweepFunction"):
-        assert json.loads(any_stage.environment(path)["ROUTES"]) == {
-            "order.requested": "<Orders/Queue>",
-            "order.placed": "<Payments/Queue>",
-            "order.paid": "<Emails/Queue>",
-            "order.declined": "<Emails/Queue>",
-        }
+    relayed, swept = (
+        json.loads(any_stage.environment(path)["ROUTES"])
+        for path in ("Relaying/RelayFunction", "Sweeping/SweepFunction")
+    )
+    assert swept == {
+        "order.requested": "<Orders/Queue>",
+        "order.placed": "<Payments/Queue>",
+        "order.paid": "<Emails/Queue>",
+        "order.declined": "<Emails/Queue>",
+    }
+    assert {kind: urls.split()[0] for kind, urls in relayed.items() if kind in swept} == swept
+    assert {url for urls in relayed.values() for url in urls.split()} == {
+        f"<{consumer.path}/Queue>" for consumer in any_stage.consumers
+    }

@@ -19,9 +19,10 @@ from tools.operate import audit as auditing
 from tools.operate import consent, dlq, forget, printing, redrive, switch, trace
 from tools.operate import discard as discarding
 from tools.operate import recover as recovering
-from tools.operate.deployment import QUEUES, RELAY, Deployment, find
+from tools.operate.deployment import Deployment, find
 
 COULD_NOT = 2
+QUEUE = "as in the stage's outputs: orders of OrdersQueueUrl and OrdersDlqUrl"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -140,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
 
     move = commands.add_parser("redrive", parents=[common], help="parked messages back to their queue")
     move.set_defaults(run=_redrive)
-    move.add_argument("queue", choices=(*QUEUES, RELAY))
+    move.add_argument("queue", help=QUEUE)
     move.add_argument("--dry-run", action="store_true", help="only say what would be moved")
     move.add_argument("--max", type=_whole(1), help="so many messages at most")
     which = move.add_mutually_exclusive_group()
@@ -162,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, what in (("pause", "stop a queue's function from taking messages"), ("resume", "let it take them again")):
         turn = commands.add_parser(name, parents=[common], help=what)
         turn.set_defaults(run=_switch)
-        turn.add_argument("queue", choices=QUEUES)
+        turn.add_argument("queue", help=QUEUE)
 
     record = commands.add_parser("forget", parents=[common, yes], help="delete one idempotency record")
     record.set_defaults(run=_forget)
@@ -171,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
 
     away = commands.add_parser("discard", parents=[common, yes], help="parked messages of one reason into a file")
     away.set_defaults(run=_discard)
-    away.add_argument("queue", choices=(*QUEUES, RELAY))
+    away.add_argument("queue", help=QUEUE)
     away.add_argument("reason")
 
     back = commands.add_parser(

@@ -19,7 +19,7 @@ from shared.orders.again import next_post
 from shared.orders.repository import Orders
 from shared.orders.row import Order, read
 from tools.operate import dlq
-from tools.operate.deployment import QUEUES, Deployment
+from tools.operate.deployment import Deployment
 from tools.operate.judging import NOTES, Finding, Rules, judge
 from tools.operate.ledger import Charge, Ledger
 from tools.operate.parked import depth
@@ -81,7 +81,7 @@ class Auditor:
     def _look_into_dlqs(self) -> None:
         sqs = self._deployment.client("sqs")
         with self._steps.step("queues and DLQs"):
-            for queue in QUEUES:
+            for queue in self._deployment.queues:
                 self.audit.waiting[queue] = sum(depth(sqs, self._deployment.queue_url(queue)).values())
             letters = dlq.look_everywhere(self._deployment)
         for found in letters:

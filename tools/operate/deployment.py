@@ -3,7 +3,8 @@
 import functools
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,8 @@ from demo.local.errors import LocalStackError
 from demo.local.ministack import REGION
 from tools.account import Stop, current_account
 
-QUEUES = ("orders", "payments", "emails")
 RELAY = "relay"  # its failure queue has no source: nothing of it is redriven
-FUNCTIONS = ("api", "order", "payment", "email", "relay", "sweep")
+PROVIDER = "payment_sandbox"  # outside the pipeline: it is asked itself, and no log of its own is read
 # An operator can wait; botocore sends again what was throttled, slower each time.
 CONFIG = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 6})
 
@@ -44,18 +44,42 @@ class Deployment:
             raise Stop(f"The stacks of stage {self.stage} have no output {name}: deploy this version first.")
         return self.outputs[name]
 
+    @property
+    def queues(self) -> Sequence[str]:
+        """The pipeline's queues: each has its address and its DLQ's among the outputs. Raises Stop where none has."""
+        found = [title.lower() for title in self._titles("QueueUrl") if f"{title}DlqUrl" in self.outputs]
+        if not found:
+            raise Stop(f"The stacks of stage {self.stage} put out no queues: deploy this version first.")
+        return found
+
+    @property
+    def functions(self) -> Sequence[str]:
+        """The pipeline's functions, called as their folders are."""
+        names = [re.sub(r"(?<!^)(?=[A-Z])", "_", title).lower() for title in self._titles("FunctionName")]
+        return [name for name in names if name != PROVIDER]
+
+    def require_queue(self, queue: str) -> None:
+        """Raises Stop where the stage has no such queue, naming those that it has."""
+        if queue not in self.queues:
+            raise Stop(f"Stage {self.stage} has no queue {queue!r}. QUEUE={'|'.join(self.queues)}")
+
     def queue_url(self, queue: str) -> str:
         """Of a source queue."""
+        self.require_queue(queue)
         return self.output(f"{queue.capitalize()}QueueUrl")
 
     def dlq_url(self, queue: str) -> str:
         """Of a queue's DLQ; of the relay's failure queue."""
-        return self.told(RELAY)["DLQ_URL"] if queue == RELAY else self.output(f"{queue.capitalize()}DlqUrl")
+        if queue == RELAY:
+            return self.told(RELAY)["DLQ_URL"]
+        self.require_queue(queue)
+        return self.output(f"{queue.capitalize()}DlqUrl")
 
     @functools.cache  # noqa: B019
     def configuration(self, function: str) -> Mapping[str, Any]:
         """Of `functions/<function>`, as Lambda has it."""
-        name = self.output(f"{function.capitalize()}FunctionName")
+        title = "".join(word.capitalize() for word in function.split("_"))
+        name = self.output(f"{title}FunctionName")
         found: Mapping[str, Any] = self.client("lambda").get_function_configuration(FunctionName=name)
         return found
 
@@ -64,9 +88,12 @@ class Deployment:
         found: Mapping[str, str] = self.configuration(function)["Environment"]["Variables"]
         return found
 
+    def _titles(self, ending: str) -> Sequence[str]:
+        return sorted(name.removesuffix(ending) for name in self.outputs if name.endswith(ending))
+
     @property
     def routes(self) -> Mapping[str, str]:
-        """Queue URLs by event type."""
+        """Queue URLs by event type, of the events that an order may wait for."""
         found: Mapping[str, str] = json.loads(self.told("sweep")["ROUTES"])
         return found
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from tools.operate.deployment import QUEUES, RELAY, Deployment
+from tools.operate.deployment import RELAY, Deployment
 from tools.operate.parked import Parked, depth, read, visit
 
 MOST = 1000  # messages looked at in one DLQ: more say little, and each look hides them for a moment
@@ -45,7 +45,7 @@ def look_everywhere(deployment: Deployment, most: int = MOST) -> list[Letters]:
     deployment.client("sqs")  # made once, before the threads: a session is not for several
     deployment.dlq_url(RELAY)
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda queue: look(deployment, queue, most), (*QUEUES, RELAY)))
+        return list(pool.map(lambda queue: look(deployment, queue, most), (*deployment.queues, RELAY)))
 
 
 def report(deployment: Deployment, found: list[Letters]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import stripe
 from shared.idempotency import clock
 from shared.idempotency.clock import iso
 from tools.operate.deployment import Deployment
+from tools.operate.parked import ORDER_ID
 
 PAGE = 100
 # Stripe takes 100 requests a second, the payment functions among them, a test key 25: https://docs.stripe.com/rate-limits
@@ -50,10 +51,11 @@ class Ledger:
         )
 
     def charges(self) -> Iterator[tuple[str, Charge]]:
-        """Every charge with its order's id, newest first; those of no order are somebody else's."""
+        """Every charge with its order's id, newest first; those of no order of ours are somebody else's."""
         for page in self._pages(self._api.v1.charges, {}):
             for found in page:
-                if order_id := (found.get("metadata") or {}).get("order_id"):
+                order_id = (found.get("metadata") or {}).get("order_id") or ""
+                if ORDER_ID.fullmatch(order_id):
                     yield order_id, _charge(found)
 
     def intent(self, intent_id: str) -> dict[str, Any] | None:

@@ -19,10 +19,10 @@ WAIT_S = 1
 BATCH = 10
 NO_REASON = "none"
 
-_ORDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+ORDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _WORD = re.compile(r"[A-Za-z_]{1,64}")
-_WHEN = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+_WHEN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ def _reason(attributes: Mapping[str, str], system: Mapping[str, str], body: Mapp
 
 
 def _order_id(body: Mapping[str, Any]) -> str | None:
-    if found := _matching(_ORDER_ID, _at(body, "data", "order_id")):
+    if found := _matching(ORDER_ID, _at(body, "data", "order_id")):
         return found
     key = body.get("id")  # the relay parks a record's key, <operation>#<order id>
-    return _matching(_ORDER_ID, key.rpartition("#")[2]) if isinstance(key, str) and "#" in key else None
+    return _matching(ORDER_ID, key.rpartition("#")[2]) if isinstance(key, str) and "#" in key else None
 
 
 def _at(body: Mapping[str, Any], outer: str, inner: str) -> Any:

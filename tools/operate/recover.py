@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from shared.idempotency.records import Image, text
 from shared.orders.row import PLACED, REQUESTED
 from tools.account import Stop
-from tools.operate.deployment import QUEUES, Deployment
+from tools.operate.deployment import Deployment
 from tools.operate.ledger import Ledger
 from tools.operate.switch import state_of
 from tools.operate.tables import Tables
@@ -26,7 +26,7 @@ def recover(deployment: Deployment, copy: str, tell: Tell = lambda *_: None) -> 
 
     Safe to repeat: a row that is there is never touched. Raises Stop unless all queues are paused.
     """
-    if running := [queue for queue in QUEUES if state_of(deployment, queue) != "Disabled"]:
+    if running := [queue for queue in deployment.queues if state_of(deployment, queue) != "Disabled"]:
         raise Stop(f"Pause {', '.join(running)} first: a row that is half the truth may not be worked on.")
     tables, done = Tables(deployment), Counter[str]()
     if copy == tables.orders:

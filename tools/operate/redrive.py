@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from shared.idempotency import clock
 from tools.account import Stop
-from tools.operate.deployment import QUEUES, RELAY, Deployment
+from tools.operate.deployment import RELAY, Deployment
 from tools.operate.dlq import MOST, Letters, look
 from tools.operate.parked import Parked, depth, read, visit
 
@@ -63,8 +63,7 @@ def redrive(deployment: Deployment, wish: Wish, tell: Tell = lambda *_: None, mo
     """Move what is wished for. Raises Stop where there is no way back."""
     if wish.queue == RELAY:
         raise Stop("Nothing of the relay's is redriven: `make audit REPAIR=1` sends the events of its orders again.")
-    if wish.queue not in QUEUES:
-        raise Stop(f"Which queue? QUEUE={'|'.join(QUEUES)}")
+    deployment.require_queue(wish.queue)
     done = Redriven()
     if not wish.dry_run and wish.most is None and wish.reason is None:
         seen = None if wish.everything else look(deployment, wish.queue, most)

@@ -16,7 +16,7 @@ from shared.idempotency.clock import iso
 from shared.idempotency.records import Image, flag, number, text
 from shared.orders.row import Order, read
 from tools.operate import dlq
-from tools.operate.deployment import FUNCTIONS, Deployment
+from tools.operate.deployment import Deployment
 from tools.operate.judging import Rules
 from tools.operate.ledger import Charge, Ledger
 from tools.operate.tables import Records, Tables
@@ -115,7 +115,7 @@ def trace(deployment: Deployment, order_id: str) -> Story:
         correlation_ids.add(order.correlation_id)
     message_ids = {parked[name] for parked in story.parked for name in ("message_id", "logged_as")}
     about = About(order_id, correlation_ids - {None}, message_ids)
-    for function in FUNCTIONS:
+    for function in deployment.functions:
         lines = sorted(set(_lines(deployment, function, about, since_ms)))
         if len(lines) > LINES_A_FUNCTION:
             story.gaps.append(f"{function}: the last {LINES_A_FUNCTION} of {len(lines)} log lines")
@@ -126,8 +126,11 @@ def trace(deployment: Deployment, order_id: str) -> Story:
 
 def _order(story: Story, image: Image | None) -> Order | None:
     try:
-        return read(image) if image else None
-    except msgspec.ValidationError as error:
+        order = read(image) if image else None
+        for move in order.timeline if order else ():
+            _ms(move["at"])  # raises where it is no time
+        return order
+    except (msgspec.ValidationError, ValueError) as error:
         story.gaps.append(f"the order row can not be read: {error}")
         return None
 
@@ -142,9 +145,16 @@ def _records(records: Records) -> Iterator[dict[str, Any]]:
             "attempt": number(image, "attempt"),
             "uncertain": flag(image, "uncertain"),
             "owner": (text(image, "owner") or "")[:8],
-            "lease_until": iso(until_ms) if until_ms else None,
-            "expires_at": iso(expires_s * 1000) if expires_s else None,
+            "lease_until": _when(until_ms) if until_ms else None,
+            "expires_at": _when(expires_s * 1000) if expires_s else None,
         }
+
+
+def _when(ms: int) -> str:
+    try:
+        return iso(ms)
+    except (OverflowError, OSError, ValueError):  # a damaged record may hold any number
+        return f"not a time: {ms} ms"
 
 
 def _ask_provider(story: Story, ledger: Ledger, order: Order | None, since: str) -> None:

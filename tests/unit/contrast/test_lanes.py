@@ -27,6 +27,10 @@ def test_a_lane_sees_its_own_outputs_under_the_names_of_ours(lane: Lane, queue: 
     assert lane.of(RUNNING).outputs["OrdersQueueUrl"] == queue
 
 
+def test_ours_has_none_of_the_other_lanes_outputs() -> None:
+    assert not [name for name in OURS.of(RUNNING).outputs if name.startswith((NAIVE.prefix, POWERTOOLS.prefix))]
+
+
 def test_a_lane_without_an_api_has_none_of_ours() -> None:
     assert NAIVE.of(RUNNING).outputs == {"OrdersQueueUrl": "q-n"}
 

@@ -22,9 +22,13 @@ from tests.unit.pipeline.driver import SWEEP_AGE_S, pipeline
 from tests.unit.pipeline.witnesses import mailbox
 from tools.operate import parked
 from tools.operate.audit import Audit, Auditor
-from tools.operate.deployment import FUNCTIONS, Deployment
+from tools.operate.deployment import Deployment
 
 __all__ = ["line", "mailbox", "pipeline", "shop"]
+
+
+QUEUES = ("orders", "payments", "emails")
+FUNCTIONS = ("api", "order", "payment", "email", "relay", "sweep")
 
 
 @dataclass
@@ -85,7 +89,7 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def deployment(world: World, shop: Shop) -> Deployment:  # noqa: ARG001 - the shop sets its own address
     """The stage as deployed; the DLQs are there by now."""
-    for name in ("orders", "payments", "emails"):
+    for name in QUEUES:
         world.queues[f"{name}-dlq"] = world.sqs.create_queue(QueueName=f"{name}-dlq")["QueueUrl"]
     told = {
         **{name: {} for name in FUNCTIONS},
@@ -99,8 +103,9 @@ def deployment(world: World, shop: Shop) -> Deployment:  # noqa: ARG001 - the sh
         "IdempotencyTableName": "idempotency",
         "ReceiptsBucketName": "receipts",
         **{f"{name.capitalize()}FunctionName": name for name in FUNCTIONS},
-        **{f"{name.capitalize()}QueueUrl": world.queues[name] for name in ("orders", "payments", "emails")},
-        **{f"{name.capitalize()}DlqUrl": world.queues[f"{name}-dlq"] for name in ("orders", "payments", "emails")},
+        **{f"{name.capitalize()}QueueUrl": world.queues[name] for name in QUEUES},
+        **{f"{name.capitalize()}DlqUrl": world.queues[f"{name}-dlq"] for name in QUEUES},
+        "PaymentSandboxFunctionName": "payment_sandbox",
     }
     return Deployment("test", "a test", outputs, Session(Lambda(told)))
 

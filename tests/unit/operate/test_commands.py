@@ -1,6 +1,7 @@
 """The command line: finding the stage, exit status, and what goes to people and to machines."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from demo.local import state
 from tests.unit.conftest import World
+from tests.unit.operate.conftest import FUNCTIONS
 from tests.unit.operate.test_audit import order_done, order_placed
 from tests.unit.operate.test_dlq import parked
 from tests.unit.pipeline.driver import Pipeline
@@ -62,7 +64,7 @@ def test_the_stage_is_that_of_its_stacks_and_of_no_other(monkeypatch: pytest.Mon
     found = find("prod")
     assert found.outputs == {"OrdersTableName": "prod-orders", "OrdersQueueUrl": "prod-queue"}
     assert found.where == "prod in 123456789012 eu-central-1"
-    with pytest.raises(account.Stop, match="no output EmailsDlqUrl"):
+    with pytest.raises(account.Stop, match="stage prod put out no queues"):
         found.dlq_url("emails")
 
 
@@ -161,7 +163,6 @@ def test_what_could_not_run_is_status_2_with_its_reason(world: World, capsys: py
     assert "AccessDenied" in written.err
     assert "REPAIR=1" in written.err
     for wrong in (
-        ["redrive", "nowhere"],
         ["trace", "a b"],
         ["audit", "--age", "-1"],
         ["redrive", "orders", "--max", "0"],
@@ -169,6 +170,47 @@ def test_what_could_not_run_is_status_2_with_its_reason(world: World, capsys: py
         with pytest.raises(SystemExit) as ended:
             command.main(wrong)
         assert ended.value.code == 2
+
+
+@pytest.fixture
+def with_a_new_stage(world: World, deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Deployment:
+    """A stage that a copier added: nothing but its outputs says so."""
+    urls = {name: world.sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("shipments", "shipments-dlq")}
+    world.queues.update(urls)
+    new = {
+        "ShipmentsQueueUrl": urls["shipments"],
+        "ShipmentsDlqUrl": urls["shipments-dlq"],
+        "ShipFunctionName": "ship",
+        "GiftWrapFunctionName": "gift_wrap",
+    }
+    found = replace(deployment, outputs={**deployment.outputs, **new})
+    monkeypatch.setattr(command, "find", lambda _: found)
+    return found
+
+
+def test_a_new_stages_queue_and_functions_are_found_by_its_outputs(
+    world: World, with_a_new_stage: Deployment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert with_a_new_stage.queues == ["emails", "orders", "payments", "shipments"]
+    assert set(with_a_new_stage.functions) == {*FUNCTIONS, "ship", "gift_wrap"}
+
+    world.wire.always("ListMessageMoveTasks", refused("InvalidAction"))
+    parked(world, "shipments", "ord_1", "no_such_address")
+    assert command.main(["dlq"]) == 1
+    assert "ord_1  no_such_address" in capsys.readouterr().out
+    command.main(["audit"])
+    assert "shipments DLQ, reason no_such_address" in capsys.readouterr().out
+    assert command.main(["redrive", "shipments", "--all"]) == 0
+    assert len(world.messages("shipments")) == 1
+
+
+@pytest.mark.usefixtures("with_a_new_stage")
+@pytest.mark.parametrize("asked", [["redrive", "nowhere"], ["pause", "relay"], ["discard", "nowhere", "none"]])
+def test_a_queue_that_the_stage_has_not_is_status_2_and_those_that_it_has_are_named(
+    asked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(asked) == 2
+    assert f"no queue '{asked[1]}'. QUEUE=emails|orders|payments|shipments" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("at_hand")

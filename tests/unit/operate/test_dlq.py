@@ -31,7 +31,7 @@ def test_it_says_of_each_message_which_order_why_and_since_when(world: World, de
     parked(world, "payments", "ord_1", "key_reused")
     parked(world, "payments", "ord_2")
 
-    orders, payments, emails, relay = dlq.look_everywhere(deployment)
+    emails, orders, payments, relay = dlq.look_everywhere(deployment)
 
     assert (orders.is_empty, emails.is_empty, relay.is_empty) == (True, True, True)
     assert payments.by_reason == {"key_reused": 1, "none": 1}

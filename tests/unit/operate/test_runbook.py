@@ -5,7 +5,7 @@ from pathlib import Path
 
 from functions.email import ses
 from tests.e2e import book
-from tools.operate.deployment import QUEUES
+from tests.unit.operate.conftest import QUEUES
 from tools.operate.judging import KINDS, NOTES
 
 ROOT = Path(__file__).parents[3]

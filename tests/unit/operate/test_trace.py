@@ -142,6 +142,39 @@ def test_a_row_that_can_not_be_read_is_said(pipeline: Pipeline, deployment: Depl
     assert "row can not be read" in gap
 
 
+@pytest.mark.parametrize(("name", "value"), [("total", {"N": "25.5"}), ("placed_at", {"S": "0-day"})])
+def test_a_row_whose_values_are_none_is_said_too(
+    pipeline: Pipeline, deployment: Deployment, name: str, value: dict[str, str]
+) -> None:
+    order_done(pipeline)
+    deployment.client("dynamodb").update_item(
+        TableName="orders",
+        Key={"order_id": {"S": "ord_1"}},
+        UpdateExpression="SET #name = :value",
+        ExpressionAttributeNames={"#name": name},
+        ExpressionAttributeValues={":value": value},
+    )
+
+    story = trace(deployment, "ord_1")
+
+    assert story.row is None
+    assert any("can not be read" in gap for gap in story.gaps)
+
+
+def test_a_record_whose_times_are_none_is_told_all_the_same(pipeline: Pipeline, deployment: Deployment) -> None:
+    order_done(pipeline)
+    deployment.client("dynamodb").update_item(
+        TableName="idempotency",
+        Key={"id": {"S": "order.place#ord_1"}},
+        UpdateExpression="SET expiration = :value",
+        ExpressionAttributeValues={":value": {"N": "9" * 20}},
+    )
+
+    (record, *_) = trace(deployment, "ord_1").records
+
+    assert str(record["expires_at"]).startswith("not a time")
+
+
 @pytest.mark.parametrize("correlation_id", ['c"1', "c\\1"])
 def test_a_correlation_id_that_no_filter_can_hold_is_not_searched_for(
     pipeline: Pipeline, deployment: Deployment, correlation_id: str

@@ -292,3 +292,16 @@ def test_the_sample_event_is_sent_on(world: World) -> None:
 
     assert ids(world, "payments") == ["ord_sample/order.placed"]
     assert traces(world) == [samples.TRACE]
+
+
+def test_an_event_that_two_stages_take_goes_to_both_and_trouble_with_one_repeats_only_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = " ".join(world.queues[name] for name in ("payments", "emails"))
+    monkeypatch.setenv("ROUTES", json.dumps({OrderPlaced.type: both}))
+    world.wire.plan("SendMessageBatch", some_refused(lambda _: True))
+
+    relay(world, record(packed(placed())))
+
+    assert ids(world, "payments") == ids(world, "emails") == ["ord_1/order.placed"]
+    assert world.wire.count("SendMessageBatch") == 3

@@ -73,7 +73,8 @@ class Settings:
         for principal in self.producers + self.operators:
             require(principal.startswith("arn:"), f"principal {principal!r} is not an IAM ARN")
         for producer in self.producers:
-            require(not set("*?") & set(producer), f"producer {producer!r} is a pattern: name each, or strangers get in")
+            strict = not set("*?") & set(producer)
+            require(strict, f"producer {producer!r} is a pattern: name each, or strangers get in")
         require(
             self.endpoint is None or self.stage is Stage.LOCAL,
             f"stage {self.stage} with endpoint {self.endpoint}: only stage local has one",

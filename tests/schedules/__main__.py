@@ -21,11 +21,11 @@ from tests.schedules.table import say, table
 from tests.schedules.walks import walk
 
 TWO_FAULTS = (
-    *("payment-declined-once", "payment-once", "payment-cold", "chain", "email-once", "email-declined-once"),
+    *("payment-declined-once", "payment-once", "payment-cold", "email-once", "email-declined-once"),
     *("order-batch", "order-refused", "order", "relay", "api", "api-reused"),
 )
-# Two faults with two copies of a message on top: hours.
-DEEP = ("payment", "payment-declined", "email", "email-declined")
+# Two faults in what is longer, or with two copies of a message on top: hours.
+DEEP = ("chain", "payment", "payment-declined", "email", "email-declined")
 ONE_FAULT = (
     *("pipeline", "chain-twice", "payment-forgetful", "payment-another"),
     *("payment-slow", "payment-error-before", "payment-error-after", "payment-drop"),

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -41,7 +41,10 @@ class Pipeline:
             for sent in senders.map(self._put, [events[at : at + 10] for at in range(0, len(events), 10)]):
                 require(not sent, f"not sent: {sent}")
         what = f"{len(order_ids)} orders of {self.lane.name} to be mailed"
-        all_mailed: Callable[[], bool] = lambda: self._count_mailed() >= goal  # noqa: E731 - one line, one use
+
+        def all_mailed() -> bool:
+            return self._count_mailed() >= goal
+
         wait_until(all_mailed, deadline_s=WITHIN_S, what=what, every_s=LOOK_EVERY_S)
         took = time.perf_counter() - begun
         self._mailed = goal

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 from benchmarks.environment import clean
@@ -50,7 +51,7 @@ def measure(quick: bool) -> Figure:
         if name == "payment":
             subjects["payment: with the SDK"] = f"{STRIPE}\n{boto3}"
     samples = interleaved(
-        {name: lambda code=code: _cpu_s(code) for name, code in subjects.items()},  # type: ignore[misc]
+        {name: partial(_cpu_s, code) for name, code in subjects.items()},
         1 if quick else 11,
     )
     rows: list[dict[str, Any]] = []

@@ -4,6 +4,7 @@ import json
 import random
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -27,8 +28,7 @@ GOAL_US = 15.0
 class Client:
     """Takes every write, and counts. `exceptions` is what the peers look for."""
 
-    class exceptions:  # noqa: N801 - the name that clients have
-        ConditionalCheckFailedException = KeyError
+    exceptions = SimpleNamespace(ConditionalCheckFailedException=KeyError)
 
     def __init__(self) -> None:
         self.requests = 0

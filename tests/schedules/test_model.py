@@ -16,6 +16,7 @@ from demo.local.ministack import MiniStack, free_port
 from tests.schedules.drawn import TABLES, Draw
 from tests.schedules.expressions import Unmodelled
 from tests.schedules.model import Model, read
+from tests.unit.tables import ORDERS_TABLE
 
 CLIENT = {
     "region_name": "eu-west-1",
@@ -69,26 +70,7 @@ def moto_orders() -> Iterator[Any]:
     """moto with the index of open orders."""
     with mock_aws():
         client: Any = boto3.client("dynamodb", **CLIENT)  # type: ignore[call-overload]
-        client.create_table(
-            TableName="orders",
-            KeySchema=[{"AttributeName": "order_id", "KeyType": "HASH"}],
-            AttributeDefinitions=[
-                {"AttributeName": "order_id", "AttributeType": "S"},
-                {"AttributeName": "open_shard", "AttributeType": "S"},
-                {"AttributeName": "open_since", "AttributeType": "N"},
-            ],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": "open-orders",
-                    "KeySchema": [
-                        {"AttributeName": "open_shard", "KeyType": "HASH"},
-                        {"AttributeName": "open_since", "KeyType": "RANGE"},
-                    ],
-                    "Projection": {"ProjectionType": "KEYS_ONLY"},
-                }
-            ],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        client.create_table(**ORDERS_TABLE)
         yield client
 
 

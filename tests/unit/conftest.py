@@ -16,6 +16,7 @@ from shared.idempotency import clock as clocks
 from shared.idempotency import runtime
 from shared.idempotency.engine import Engine
 from shared.idempotency.store import Store
+from tests.unit.tables import ORDERS_TABLE
 from tests.unit.world import Context, FakeClock, Wire
 
 ENVIRONMENT = {
@@ -160,23 +161,4 @@ def _create_tables(dynamodb: Any) -> None:
         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    dynamodb.create_table(
-        TableName="orders",
-        KeySchema=[{"AttributeName": "order_id", "KeyType": "HASH"}],
-        AttributeDefinitions=[
-            {"AttributeName": "order_id", "AttributeType": "S"},
-            {"AttributeName": "open_shard", "AttributeType": "S"},
-            {"AttributeName": "open_since", "AttributeType": "N"},
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "open-orders",
-                "KeySchema": [
-                    {"AttributeName": "open_shard", "KeyType": "HASH"},
-                    {"AttributeName": "open_since", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    dynamodb.create_table(**ORDERS_TABLE)

@@ -41,7 +41,7 @@ COPIES = 3
 RATE = 30.0  # arrivals a second, in each lane
 RECEIVES = 2  # until a message is moved to a DLQ, so that there is something to replay
 SETTLED_WITHIN_S, AND_EACH_S = 300.0, 4.0  # a leg, and each of its orders
-OTHERS_WITHIN_S = 120.0  # after ours: they may never come to rest
+OTHERS_WITHIN_S, OTHERS_EACH_S = 90.0, 0.15  # after ours, and for each order: they may never come to rest
 
 Tell = Callable[..., None]
 
@@ -175,7 +175,7 @@ class Leg:
         with suppress(TimeoutError):  # what it has not done by then counts as stuck
             wait_until(
                 self._rest[NAIVE].is_empty,
-                deadline_s=OTHERS_WITHIN_S,
+                deadline_s=OTHERS_WITHIN_S + OTHERS_EACH_S * len(self._orders),
                 what="the naive lane's queues to be empty",
                 every_s=1.0,
             )

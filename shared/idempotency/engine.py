@@ -141,7 +141,6 @@ class Engine(msgspec.Struct, frozen=True):
             number=claim.attempt if claim else 1,
             uncertain=claim.uncertain if claim else False,
             noted=msgspec.json.decode(claim.noted) if claim and claim.noted else None,
-            now_ms=self.clock.now_ms(),
             correlation_id=message.correlation_id,
             deadline_ms=deadline_ms,
             clock=self.clock,

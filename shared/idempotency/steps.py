@@ -36,15 +36,19 @@ class Attempt(msgspec.Struct, frozen=True):
     key: str  # the record's key; the same for every try, so it is a good key for the effect too
     number: int  # 1 for the first claim under the key
     uncertain: bool  # an earlier try may have had its effect: ask the other side before doing it again
-    now_ms: int  # epoch milliseconds, the time of this try
     correlation_id: str
     deadline_ms: int  # epoch milliseconds at which the worker is stopped
     clock: Clock
     noted: Any = None  # the result of an earlier try whose effect happened and whose commit failed: do not repeat it
 
+    @property
+    def now_ms(self) -> int:
+        """Epoch milliseconds, now: what a step writes after its effect is not dated before it."""
+        return self.clock.now_ms()
+
     def require(self, seconds: float) -> None:
         """Ask right before an effect whether there is still time for it. Raises NotDone."""
-        left_s = (self.deadline_ms - self.clock.now_ms()) / 1000
+        left_s = (self.deadline_ms - self.now_ms) / 1000
         if left_s < seconds:
             raise NotDone(f"{left_s:.1f} s left, {seconds:.1f} s needed")
 

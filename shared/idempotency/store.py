@@ -56,6 +56,22 @@ _FREE = (
     "attribute_not_exists(id) OR expiration <= :now_s OR "
     "(#status = :inprogress AND in_progress_expiration <= :now_ms AND validation = :fingerprint)"
 )
+# `unsettled` says what the next claim is told: true from here until commit or release.
+_TAKE = (
+    "SET #status = :inprogress, #owner = :owner, validation = :fingerprint, "
+    "expiration = :expiration, in_progress_expiration = :lease, correlation_id = :correlation, "
+    "attempt = if_not_exists(attempt, :zero) + :one, "
+    "uncertain = if_not_exists(unsettled, :false), unsettled = :true "
+    "REMOVE #data, outbox"
+)
+_TAKE_CONSTANTS = {
+    ":inprogress": {"S": INPROGRESS},
+    ":zero": {"N": "0"},
+    ":one": {"N": "1"},
+    ":true": {"BOOL": True},
+    ":false": {"BOOL": False},
+}
+_NAMES = {"#status": "status", "#owner": "owner", "#data": "data"}
 _MINE = "#owner = :owner AND #status = :inprogress"
 
 
@@ -98,17 +114,10 @@ class Store(msgspec.Struct, frozen=True):
                     "TableName": self.table,
                     "Key": {"id": {"S": key}},
                     "ConditionExpression": _FREE,
-                    # `unsettled` says what the next claim is told: true from here until commit or release.
-                    "UpdateExpression": (
-                        "SET #status = :inprogress, #owner = :owner, validation = :fingerprint, "
-                        "expiration = :expiration, in_progress_expiration = :lease, correlation_id = :correlation, "
-                        "attempt = if_not_exists(attempt, :zero) + :one, "
-                        "uncertain = if_not_exists(unsettled, :false), unsettled = :true "
-                        "REMOVE #data, outbox"
-                    ),
-                    "ExpressionAttributeNames": {"#status": "status", "#owner": "owner", "#data": "data"},
+                    "UpdateExpression": _TAKE,
+                    "ExpressionAttributeNames": _NAMES,
                     "ExpressionAttributeValues": {
-                        ":inprogress": {"S": INPROGRESS},
+                        **_TAKE_CONSTANTS,
                         ":owner": {"S": owner},
                         ":fingerprint": {"S": fingerprint},
                         ":expiration": self._expiration(now_ms),
@@ -116,10 +125,6 @@ class Store(msgspec.Struct, frozen=True):
                         ":correlation": {"S": correlation_id},
                         ":now_s": {"N": str(now_ms // 1000)},
                         ":now_ms": {"N": str(now_ms)},
-                        ":zero": {"N": "0"},
-                        ":one": {"N": "1"},
-                        ":true": {"BOOL": True},
-                        ":false": {"BOOL": False},
                     },
                     "ReturnValues": "ALL_OLD",
                     "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -131,7 +136,9 @@ class Store(msgspec.Struct, frozen=True):
             if text(image, "owner") == owner:
                 return claim_of(image, key)
             return judge(image, key=key, fingerprint=fingerprint, now_ms=now_ms)
-        old = answer.get("Attributes", {})
+        old = answer.get("Attributes")
+        if not old:
+            return Claim(key, owner, attempt=1, uncertain=False)
         noted = noted_in(old, fingerprint)
         return Claim(key, owner, (number(old, "attempt") or 0) + 1, flag(old, "unsettled"), noted)
 
@@ -155,7 +162,7 @@ class Store(msgspec.Struct, frozen=True):
                 + (", outbox = :outbox" if outbox else "")
                 + " REMOVE effect"
             ),
-            "ExpressionAttributeNames": {"#status": "status", "#owner": "owner", "#data": "data"},
+            "ExpressionAttributeNames": _NAMES,
             "ExpressionAttributeValues": {
                 ":inprogress": {"S": INPROGRESS},
                 ":completed": {"S": COMPLETED},

@@ -4,6 +4,7 @@ Each function's asset holds its folder only, so that a change to one deploys one
 fails at the first call instead of tying the two together.
 """
 
+import ast
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 ROOT = Path(__file__).resolve().parents[2]
+FUNCTIONS = ROOT / "functions"
 SHARED = ROOT / "shared"
 WHEELS = ROOT / ".cache" / "wheels"
 RUNTIME = lambda_.Runtime.PYTHON_3_13
@@ -108,3 +110,22 @@ def _install(lock: Path, target: Path) -> None:
     shutil.rmtree(target / "bin", ignore_errors=True)
     for record in target.glob("*.dist-info/RECORD"):
         record.unlink()
+    _drop_services(target)
+
+
+def _drop_services(target: Path) -> None:
+    """The SDK describes some 400 services, most of a layer: keep those whose clients our code makes, as in
+    `aws.client("sqs")`. Another is refused by botocore at its first use: UnknownServiceError, with what there is.
+    """
+    named = {
+        argument.value
+        for package in (FUNCTIONS, SHARED)
+        for source in package.rglob("*.py")
+        for call in ast.walk(ast.parse(source.read_text()))
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("client", "resource"))
+        for argument in call.args[:1]
+        if isinstance(argument, ast.Constant)
+    }
+    for folder in [*target.glob("botocore/data/*/"), *target.glob("boto3/data/*/")]:
+        if folder.name not in named:
+            shutil.rmtree(folder)

@@ -1,5 +1,7 @@
 """What is shipped: functions with their own folder only, layers the same byte for byte, for the Lambda platform."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,39 @@ def test_a_real_layer_is_for_the_lambda_platform_and_the_same_every_time(tmp_pat
     assert {content[ELF_MACHINE] for content in libraries.values()} == {AARCH64}
     machine_bound = [n for n in first if n.endswith((".pyc", "/RECORD")) or n.startswith("python/bin/")]
     assert not machine_bound
+
+
+@needs_wheels
+def test_a_real_layer_describes_the_services_that_the_code_names_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = described(bundle(LayerBundling("layer.txt", SHARED), tmp_path / "layer"))
+    assert shipped == {"dynamodb", "s3", "secretsmanager", "sesv2", "sqs"}
+
+    # As on Lambda, from the layer alone: each of these clients can be made, and another says what is wrong.
+    make = f"import boto3; [boto3.client(each, region_name='us-east-1') for each in {sorted(shipped)}]"
+    other = "boto3.client('sns', region_name='us-east-1')"
+    path = f"import sys; sys.path.insert(0, {str(tmp_path / 'layer' / 'python')!r})"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"{path}; {make}; print(boto3.__file__); {other}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert str(tmp_path) in done.stdout, done.stderr
+    assert "UnknownServiceError: Unknown service: 'sns'. Valid service names are: dynamodb, s3" in done.stderr
+
+    function = tmp_path / "functions" / "shipping"
+    function.mkdir(parents=True)
+    (function / "handler.py").write_text("from shared import aws\n\naws.client('sns')\n")
+    monkeypatch.setattr(assets, "FUNCTIONS", tmp_path / "functions")
+    assert "sns" in described(bundle(LayerBundling("layer.txt", None), tmp_path / "with sns"))
+
+
+def described(files: dict[str, bytes]) -> set[str]:
+    """The services whose description is among a layer's files."""
+    paths = (name.split("/") for name in files)
+    return {path[3] for path in paths if path[1:3] == ["botocore", "data"] and path[4:]}
 
 
 def test_a_missing_wheel_is_answered_with_the_command_that_fetches_it(

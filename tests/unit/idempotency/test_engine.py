@@ -11,6 +11,7 @@ from shared.idempotency import (
     Superseded,
     Unknown,
 )
+from shared.idempotency.clock import iso
 from shared.idempotency.engine import Ran
 from shared.idempotency.outbox import unpack
 from tests.unit.conftest import World
@@ -53,9 +54,26 @@ def test_the_attempt_tells_the_step_where_it_stands(world: World) -> None:
     assert run(world, script) == Ran("done", replayed=False, attempt=2, uncertain=True)
 
     first, second = script.attempts
-    assert (first.key, first.number, first.uncertain, first.now_ms) == (SEND, 1, False, now)
+    assert (first.key, first.number, first.uncertain) == (SEND, 1, False)
     assert (first.correlation_id, first.deadline_ms) == ("c-1", now + 20_000)
     assert (second.number, second.uncertain) == (2, True)
+
+
+def test_the_time_of_an_attempt_goes_on_and_an_event_is_dated_after_the_effect(world: World) -> None:
+    times: list[int] = []
+    now = world.clock.now_ms()
+
+    def effect() -> None:
+        times.append(script.attempts[0].now_ms)
+        world.clock.advance(1.5)
+        times.append(script.attempts[0].now_ms)
+
+    script = Script(Outcome("done", publish=[ParcelSent(parcel_id="p1")]), before=effect)
+    run(world, script)
+
+    assert times == [now, now + 1_500]
+    [entry] = unpack(record(world, SEND)["outbox"])
+    assert entry.event.time == iso(now + 1_500)
 
 
 def test_an_effect_is_not_begun_with_less_time_than_it_needs(world: World) -> None:

@@ -105,7 +105,6 @@ class Shop:
             key=charge.record_key(order),
             number=number,
             uncertain=False,
-            now_ms=now_ms,
             correlation_id="c-1",
             deadline_ms=now_ms + int(seconds * 1000),
             clock=self.world.clock,

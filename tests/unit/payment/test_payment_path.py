@@ -15,7 +15,7 @@ from functions.payment.handler import charge, handler
 from functions.payment_sandbox import auth
 from shared import aws
 from shared.orders.row import read
-from tests.unit.payment.line import cut_before
+from tests.unit.payment.line import cut_before, meanwhile
 from tests.unit.payment.shop import WORKER_S, Delivery, Shop, metrics
 
 
@@ -40,6 +40,14 @@ def test_a_placed_order_is_charged_once_and_told(shop: Shop) -> None:
     assert shop.outbox() == [
         ("order.paid", {"order_id": "ord_1", "currency": "EUR", "total": 2500, "payment_intent": row.intent_id})
     ]
+
+
+def test_an_order_is_paid_when_the_provider_confirmed_and_not_before(shop: Shop) -> None:
+    shop.line.plan("confirm", meanwhile(lambda: shop.world.clock.advance(1.5)))
+
+    shop.deliver(shop.delivery())
+
+    assert read(shop.world.row("ord_1") or {}).paid_at == "2027-01-15T08:00:01.500Z"
 
 
 def test_a_first_charge_takes_two_calls_to_the_provider_and_four_to_dynamodb(shop: Shop) -> None:

@@ -7,4 +7,4 @@ what has no cycles, which is nearly all, is freed at once as ever.
 
 import gc
 
-gc.set_threshold(50_000)
+gc.set_threshold(150_000)  # a worker has up to 100,000 objects when it has started

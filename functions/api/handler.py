@@ -30,15 +30,9 @@ def post_order(request: Request, remaining_ms: int) -> Response:
     return place(caller, order_id, order_of(request), _correlation_id(request), remaining_ms)
 
 
-def get_order(request: Request, _: int, order_id: str) -> Response:
+def get_order(request: Request, order_id: str) -> Response:
     """Show an order to the caller who placed it."""
     return show(caller_of(request), order_id)
-
-
-ROUTES = (
-    (re.compile(r"/orders"), "POST", post_order),
-    (re.compile(r"/orders/([^/]+)"), "GET", get_order),
-)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -76,13 +70,19 @@ def _answer(request: Request, remaining_ms: int) -> Response:
 
 def _routed(request: Request, remaining_ms: int) -> Response:
     """Raises Problem: 404 where there is no such path, 405 where there is, with another method."""
-    for path, method, answer in ROUTES:
-        if found := path.fullmatch(request.path):
-            if method != request.method:
-                allow = {"Allow": method}
-                raise Problem(405, "no-method", "Method not allowed", f"Here it is {method}.", headers=allow)
-            return answer(request, remaining_ms, *found.groups())
+    match request.path.split("/"):
+        case "", "orders":
+            _only("POST", request)
+            return post_order(request, remaining_ms)
+        case "", "orders", order_id if order_id:
+            _only("GET", request)
+            return get_order(request, order_id)
     raise Problem(404, "no-route", "Not found", "There is POST /orders and GET /orders/{order_id}.")
+
+
+def _only(method: str, request: Request) -> None:
+    if request.method != method:
+        raise Problem(405, "no-method", "Method not allowed", f"Here it is {method}.", headers={"Allow": method})
 
 
 def _refused(problem: Problem) -> Response:

@@ -147,6 +147,8 @@ class Engine(msgspec.Struct, frozen=True):
         )
 
     def _outbox(self, outcome: Outcome, message: Message, attempt: Attempt) -> str | None:
+        if not outcome.publish:
+            return None
         return outbox.pack(
             outcome.publish,
             correlation_id=message.correlation_id,

@@ -22,10 +22,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 _entries = msgspec.json.Decoder(tuple[Entry, ...])
 
 
-def pack(events: Sequence[Event], *, correlation_id: str, now_ms: int, trace: str | None) -> str | None:
-    """The attribute's text; None where there is nothing to send."""
-    if not events:
-        return None
+def pack(events: Sequence[Event], *, correlation_id: str, now_ms: int, trace: str | None) -> str:
+    """The attribute's text."""
     time = iso(now_ms)
     entries = [Entry(cloudevent(event, correlation_id=correlation_id, time=time), trace) for event in events]
     return msgspec.json.encode(entries).decode()

@@ -16,7 +16,7 @@ GOAL = 1.5
 
 def measure(quick: bool) -> Figure:
     """Both deployed at once, driven in turns; a round before, for the workers to start, is not counted."""
-    orders, rounds = (20, 1) if quick else (400, 5)
+    orders, rounds = (20, 1) if quick else (200, 5)
     with (
         tempfile.TemporaryDirectory() as directory,
         quiet(),

@@ -121,6 +121,16 @@ class Tables:
     def orders(self) -> list[Plain]:
         return list(self._scan(self._orders))
 
+    def mailed(self) -> int:
+        """How many orders are final. The table is read for it, whole: not to be asked often."""
+        pages = self._dynamodb.get_paginator("scan").paginate(
+            TableName=self._orders,
+            Select="COUNT",
+            FilterExpression="attribute_exists(mailed_at)",
+            ConsistentRead=True,
+        )
+        return sum(page["Count"] for page in pages)
+
     def records(self, operation: str | None = None) -> list[Plain]:
         """All records, or those of one operation."""
         if operation is None:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 console = Console(highlight=False)
 
@@ -21,11 +22,11 @@ class Steps:
         self._lock = threading.Lock()
         self._live = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[detail]}"),
+            TextColumn("{task.fields[detail]}", style="dim", markup=False),
             console=out,
             transient=True,
             disable=not out.is_terminal,
@@ -56,11 +57,11 @@ class Steps:
         try:
             yield tell
         except BaseException:
-            self._finish(task, f"[red]✗[/] {text}", started)
+            self._finish(task, ("✗", "red"), text, started)
             raise
-        self._finish(task, f"[green]✓[/] {text}", started)
+        self._finish(task, ("✓", "green"), text, started)
 
-    def _finish(self, task: TaskID, line: str, started: float) -> None:
+    def _finish(self, task: TaskID, mark: tuple[str, str], text: str, started: float) -> None:
         with self._lock:
             self._live.update(task, visible=False)
-            self._out.print(f"{line} [dim]{time.monotonic() - started:.1f} s[/]")
+            self._out.print(Text.assemble(mark, f" {text} ", (f"{time.monotonic() - started:.1f} s", "dim")))

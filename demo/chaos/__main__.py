@@ -26,7 +26,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     parser.add_argument("--orders", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=None, help="what is drawn; printed, so that it can be had again")
-    parser.add_argument("--faults", type=float, default=15, help="percent of first deliveries that meet a fault")
+    parser.add_argument("--faults", type=float, default=10, help="percent of first deliveries that meet a fault")
     asked = parser.parse_args()
     if asked.orders < 1:
         parser.error("at least one order")
@@ -41,7 +41,9 @@ def main() -> int:
     try:
         _run(state)
     except KeyboardInterrupt:
-        console.print("\nStopped. The same command goes on after the last whole leg.")
+        if state.done:
+            PAGE.write_text(page(state))
+        console.print("\nStopped. The same command goes on after the last whole leg; build/chaos.md has those so far.")
         return 130
     except LocalStackError as error:
         console.print(f"\n{error}", style="red", markup=False)

@@ -15,9 +15,10 @@ def page(state: State) -> str:
     found = totals(state)
     asked = state.asked
     made = ", ".join(f"{name} {version}" for name, version in state.versions.items())
+    so_far = f" So far, after {len(state.done)} of {len(asked.legs)} legs:" if state.left else ""
     written = (
         f"Written by `make chaos ORDERS={asked.orders} SEED={asked.seed} FAULTS={asked.faults:g}`, not by hand. The "
-        "same seed draws the same orders and the same plan of faults; which of them strike depends on timing."
+        f"same seed draws the same orders and the same plan of faults; which of them strike depends on timing.{so_far}"
     )
     run = (
         f"{found.lanes['ours']['orders']} orders to each of two pipelines, ours and the naive one, each sent {COPIES} "

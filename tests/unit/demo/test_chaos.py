@@ -188,3 +188,8 @@ class OutputsOf:
         self.outputs = {
             name.removeprefix(prefix): value for name, value in running.outputs.items() if name.startswith(prefix)
         }
+
+
+def test_the_page_of_a_run_that_is_not_finished_says_so() -> None:
+    assert "So far, after 1 of 3 legs:" in page(State(ASKED, done=[leg()]))
+    assert "So far" not in page(State(ASKED, done=[leg()] * 3))

@@ -67,8 +67,8 @@ def measure(quick: bool) -> Figure:
         ],
         (
             (
-                f"{at_once} at a time, the next when all are mailed: the emulator's queues get slower with their depth, "
-                "SQS's do not."
+                f"{at_once} at a time, the next when all are mailed: the emulator's queues get slower as they get "
+                "deeper, SQS's do not."
             ),
             (
                 f"Time: the median of the last {RECENT} times {at_once}, where there are as many. Requests: all "

@@ -38,7 +38,7 @@ from demo.witness import QUEUES
 
 LANES = (OURS, NAIVE)
 COPIES = 3
-RATE = 15.0  # arrivals a second, in each lane: more than it does, and no queue so deep that the emulator gets slow
+RATE = 10.0  # arrivals a second, in each lane: about what it does, and no queue so deep that the emulator gets slow
 RECEIVES = 2  # until a message is moved to a DLQ, so that there is something to replay
 SETTLED_WITHIN_S, AND_EACH_S = 300.0, 4.0  # a leg, and each of its orders
 OTHERS_WITHIN_S, OTHERS_EACH_S = 90.0, 0.15  # after ours, and for each order: they may never come to rest

@@ -52,7 +52,7 @@ def measure(quick: bool) -> Figure:
             subjects["payment: with the SDK"] = f"{STRIPE}\n{boto3}"
     samples = interleaved(
         {name: partial(_cpu_s, code) for name, code in subjects.items()},
-        1 if quick else 11,
+        1 if quick else 25,
     )
     rows: list[dict[str, Any]] = []
     verdicts = []

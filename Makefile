@@ -16,6 +16,9 @@ CDK := .venv/bin/node node_modules/aws-cdk/bin/cdk
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export CDK_DISABLE_CLI_TELEMETRY := true
 
+# Stops where a variable is not given: $(call need,ORDER,ord_1)
+need = $(if $($(1)),,$(error make $@ needs $(1)=$(2)))
+
 help: ## this list
 	@awk -F ':.*## ' '/^## /{ printf "\n%s\n", substr($$0, 4) } /^[a-z0-9]+:.*## /{ printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@printf '\n'
@@ -61,7 +64,7 @@ verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random wa
 	@$(PY) -m tests.schedules verify $(if $(DEEP),--deep)
 
 replay: $(PYTHON_PACKAGES) ## show a schedule call by call (SCHEDULE=payment:pAAA?pBA, as a failing test prints it)
-	@$(PY) -m tests.schedules replay '$(SCHEDULE)'
+	$(call need,SCHEDULE,'payment:pAAA?pBA' (in quotes))@$(PY) -m tests.schedules replay '$(SCHEDULE)'
 
 mutants: $(PYTHON_PACKAGES) ## break the code in named ways; each must be noticed (minutes)
 	@$(PY) -m tests.schedules mutants
@@ -112,28 +115,28 @@ dlq: $(PYTHON_PACKAGES) ## what is parked, why, and since when
 	@$(OPERATE) dlq $(COMMON)
 
 redrive: $(PYTHON_PACKAGES) ## put parked messages back (QUEUE=orders|payments|emails; DRY_RUN=1, MAX=10, REASON=key_reused, ALL=1)
-	@$(OPERATE) redrive $(QUEUE) $(COMMON) $(if $(DRY_RUN),--dry-run) $(if $(MAX),--max $(MAX)) $(if $(ALL),--all) $(if $(REASON),--reason $(REASON))
+	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) redrive $(QUEUE) $(COMMON) $(if $(DRY_RUN),--dry-run) $(if $(MAX),--max $(MAX)) $(if $(ALL),--all) $(if $(REASON),--reason $(REASON))
 
 audit: $(PYTHON_PACKAGES) ## every order that is late, paid twice, or whose event never arrived (REPAIR=1 sends missing events; AGE=0 judges also what is on its way)
 	@$(OPERATE) audit $(COMMON) $(if $(REPAIR),--repair) $(if $(AGE),--age $(AGE))
 
 trace: $(PYTHON_PACKAGES) ## an order's story on one screen (ORDER=ord_1)
-	@$(OPERATE) trace $(ORDER) $(COMMON)
+	$(call need,ORDER,ord_1)@$(OPERATE) trace $(ORDER) $(COMMON)
 
 pause: $(PYTHON_PACKAGES) ## keep a queue's function from taking messages (QUEUE=payments)
-	@$(OPERATE) pause $(QUEUE) $(COMMON)
+	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) pause $(QUEUE) $(COMMON)
 
 resume: $(PYTHON_PACKAGES) ## let it take them again (QUEUE=payments)
-	@$(OPERATE) resume $(QUEUE) $(COMMON)
+	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) resume $(QUEUE) $(COMMON)
 
 forget: $(PYTHON_PACKAGES) ## delete one idempotency record, after you typed its key (KEY=payment.charge#ord_1; YES=1, SECOND_MAIL=1)
-	@$(OPERATE) forget '$(KEY)' $(COMMON) $(if $(YES),--yes) $(if $(SECOND_MAIL),--second-mail)
+	$(call need,KEY,payment.charge#ord_1)@$(OPERATE) forget '$(KEY)' $(COMMON) $(if $(YES),--yes) $(if $(SECOND_MAIL),--second-mail)
 
 discard: $(PYTHON_PACKAGES) ## move parked messages of one reason into a file, after you typed both (QUEUE=orders REASON=unparsable; YES=1)
-	@$(OPERATE) discard $(QUEUE) $(REASON) $(COMMON) $(if $(YES),--yes)
+	$(call need,QUEUE,orders|payments|emails)$(call need,REASON,unparsable)@$(OPERATE) discard $(QUEUE) $(REASON) $(COMMON) $(if $(YES),--yes)
 
 recover: $(PYTHON_PACKAGES) ## put order rows back that are missing, from a copy of their table (FROM=orders-copy)
-	@$(OPERATE) recover $(FROM) $(COMMON)
+	$(call need,FROM,<name of the copied table>)@$(OPERATE) recover $(FROM) $(COMMON)
 
 ## The clone itself
 

@@ -2,10 +2,13 @@
 
 import os
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 from botocore.config import Config
+
+# Those that functions call. The layer ships what describes these and no other (stacks/constructs/assets.py).
+Service = Literal["dynamodb", "s3", "secretsmanager", "sesv2", "sqs"]
 
 
 def request_s() -> float:
@@ -17,7 +20,7 @@ _clients: dict[str, Any] = {}
 _making = threading.Lock()
 
 
-def client(service: str) -> Any:
+def client(service: Service) -> Any:
     """The process's client of a service. Threads that ask at once get one, not one each: each takes 50 ms to make."""
     with _making:
         if service not in _clients:
@@ -25,7 +28,7 @@ def client(service: str) -> Any:
         return _clients[service]
 
 
-def make_client(service: str) -> Any:
+def make_client(service: Service) -> Any:
     """A client with our timeouts; boto3's defaults of 60 s and several tries would outlive any lease.
 
     botocore does not retry: it would hide whether an answer was lost or the request refused, and it knows no
@@ -42,4 +45,4 @@ def make_client(service: str) -> Any:
         parameter_validation=False,
         user_agent=f"Boto3/{boto3.__version__} effectively-once",
     )
-    return boto3.client(service, config=config)  # type: ignore[call-overload]
+    return boto3.client(service, config=config)

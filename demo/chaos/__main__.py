@@ -38,16 +38,19 @@ def main() -> int:
     goes_on = f", going on after leg {len(state.done)} of {len(state.asked.legs)}" if state.done else ""
     console.print(f"{said}{goes_on}\n")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the local AWS ends with us
+    save(state, STATE)  # with its seed, so that the same command goes on with it
     try:
         _run(state)
     except KeyboardInterrupt:
-        if state.done:
-            PAGE.write_text(page(state))
-        console.print("\nStopped. The same command goes on after the last whole leg; build/chaos.md has those so far.")
+        kept = "build/chaos.md has the legs so far" if state.done else "no leg was whole"
+        console.print(f"\nStopped: {kept}. The same command goes on after the last whole leg.")
         return 130
     except LocalStackError as error:
         console.print(f"\n{error}", style="red", markup=False)
         return 1
+    finally:
+        if state.done and state.left:
+            PAGE.write_text(page(state))
     return _conclude(state)
 
 

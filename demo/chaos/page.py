@@ -42,7 +42,9 @@ def page(state: State) -> str:
             "",
             *_table(found),
             "",
-            "✓ Ours kept its promise." if found.kept else "✗ **Not kept, or not what it says:**",
+            f"✓ Ours kept its promise{', so far' if state.left else ''}."
+            if found.kept
+            else "✗ **Not kept, or not what it says:**",
             *(f"- {each}" for each in found.violations),
             *(f"- {lane}: fewer than {LEAST_PERCENT:g} % of its deliveries were cut short" for lane in found.tame),
             "",

@@ -9,21 +9,22 @@ from typing import Any
 
 from demo.versions import versions
 
-LEG = 1000  # orders on one local AWS, which is thrown away then: so neither it nor we grow
+LEG = 500  # orders on one local AWS, which is thrown away then: so neither it nor we grow
 
 
 @dataclass(frozen=True)
 class Asked:
-    """`faults`: percent of first deliveries that meet one."""
+    """`faults`: percent of first deliveries that meet one; `leg`: orders in each."""
 
     orders: int
     seed: int
     faults: float
+    leg: int = LEG
 
     @property
     def legs(self) -> list[range]:
         """Which orders of the plan each leg takes."""
-        return [range(start, min(start + LEG, self.orders)) for start in range(0, self.orders, LEG)]
+        return [range(start, min(start + self.leg, self.orders)) for start in range(0, self.orders, self.leg)]
 
 
 @dataclass
@@ -50,10 +51,12 @@ def resume(path: Path, orders: int, faults: float, seed: int | None) -> State | 
     try:
         data = json.loads(path.read_text())
         state = State(Asked(**data["asked"]), data["versions"], data["done"])
-    except (ValueError, KeyError, TypeError):
+        whole = all(leg["lanes"] for leg in state.done)
+        same = (state.asked.orders, state.asked.faults) == (orders, faults) and seed in (None, state.asked.seed)
+        same &= data["asked"]["leg"] == LEG and state.versions == versions()
+        return state if whole and same and state.left else None
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None  # of another form: an older program's
-    same = (state.asked.orders, state.asked.faults) == (orders, faults) and seed in (None, state.asked.seed)
-    return state if same and state.left and state.versions == versions() else None
 
 
 def save(state: State, path: Path) -> None:

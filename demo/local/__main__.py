@@ -51,7 +51,7 @@ def invoke(name: str) -> int:
     sample = ROOT / "events" / f"{name}.json"
     if not sample.exists():
         names = _one_of(path.stem for path in sample.parent.glob("*.json"))
-        raise LocalStackError(f"Which function? FUNCTION={names}, as there are events/*.json")
+        raise LocalStackError(f"Which function? FUNCTION={names}: these have a sample in events/")
     answer = running.client("lambda").invoke(FunctionName=_function(running, name), Payload=sample.read_bytes())
     console.print_json(json.dumps(json.load(answer["Payload"])))
     return 1 if answer.get("FunctionError") else 0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shared.idempotency.clock import iso
-from shared.idempotency.events import Envelope, Event, cloudevent
+from shared.idempotency.events import Envelope, Event, broken_rule, cloudevent
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,5 +30,9 @@ def pack(events: Sequence[Event], *, correlation_id: str, now_ms: int, trace: st
 
 
 def unpack(outbox: str) -> tuple[Entry, ...]:
-    """Read the attribute. Raises msgspec.DecodeError."""
-    return _entries.decode(outbox)
+    """Read the attribute. Raises msgspec.DecodeError, also where an envelope is one that no consumer would take."""
+    entries = _entries.decode(outbox)
+    for entry in entries:
+        if broken := broken_rule(entry.event):
+            raise msgspec.ValidationError(broken)
+    return entries

@@ -4,21 +4,21 @@ Each function's asset holds its folder only, so that a change to one deploys one
 fails at the first call instead of tying the two together.
 """
 
-import ast
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import jsii
 from aws_cdk import AssetHashType, BundlingOptions, DockerImage, IgnoreMode, ILocalBundling, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from shared.aws import Service
+
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTIONS = ROOT / "functions"
 SHARED = ROOT / "shared"
 WHEELS = ROOT / ".cache" / "wheels"
 RUNTIME = lambda_.Runtime.PYTHON_3_13
@@ -114,18 +114,11 @@ def _install(lock: Path, target: Path) -> None:
 
 
 def _drop_services(target: Path) -> None:
-    """The SDK describes some 400 services, most of a layer: keep those whose clients our code makes, as in
-    `aws.client("sqs")`. Another is refused by botocore at its first use: UnknownServiceError, with what there is.
+    """The SDK describes some 400 services, most of a layer: keep those that our clients are for.
+
+    mypy refuses `aws.client("sns")` as long as `aws.Service` does not name it; botocore would only do so at its first
+    call, on AWS.
     """
-    named = {
-        argument.value
-        for package in (FUNCTIONS, SHARED)
-        for source in package.rglob("*.py")
-        for call in ast.walk(ast.parse(source.read_text()))
-        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(("client", "resource"))
-        for argument in call.args[:1]
-        if isinstance(argument, ast.Constant)
-    }
     for folder in [*target.glob("botocore/data/*/"), *target.glob("boto3/data/*/")]:
-        if folder.name not in named:
+        if folder.name not in get_args(Service):
             shutil.rmtree(folder)

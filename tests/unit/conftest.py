@@ -41,7 +41,7 @@ ENVIRONMENT = {
     "SENDER": "shop@example.com",
 }
 QUEUES = ("orders", "payments", "emails", "dlq", "relay-dlq")
-SERVICES = ("dynamodb", "sqs", "s3", "sesv2", "secretsmanager")
+SERVICES: tuple[aws.Service, ...] = ("dynamodb", "sqs", "s3", "sesv2", "secretsmanager")
 
 # Making a client takes longer than most tests; moto forgets its state in between, the clients have none.
 _client = functools.cache(aws.make_client)

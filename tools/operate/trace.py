@@ -18,7 +18,7 @@ from shared.orders.row import Order, read
 from tools.operate import dlq
 from tools.operate.deployment import Deployment
 from tools.operate.judging import Rules
-from tools.operate.ledger import Charge, Ledger
+from tools.operate.ledger import Charge, Ledger, whole_second
 from tools.operate.tables import Records, Tables
 
 SLACK_MS = 3600 * 1000  # before the first thing that is known of an order
@@ -120,7 +120,8 @@ def trace(deployment: Deployment, order_id: str) -> Story:
         if len(lines) > LINES_A_FUNCTION:
             story.gaps.append(f"{function}: the last {LINES_A_FUNCTION} of {len(lines)} log lines")
         story.moments += lines[-LINES_A_FUNCTION:]
-    story.moments.sort(key=lambda moment: moment.at)  # the provider tells whole seconds: what it says stays in order
+    # Without a fraction, as provider and bucket tell it, a time stands behind all others of its second.
+    story.moments.sort(key=lambda moment: moment.at)
     return story
 
 
@@ -167,7 +168,7 @@ def _ask_provider(story: Story, ledger: Ledger, order: Order | None, since: str)
     for intent in intents:
         kept = {name: intent[name] for name in ("id", "status", "amount", "currency")}
         story.intents.append({**kept, "on_the_row": intent["id"] == on_row})
-        story.moments.append(Moment(iso(intent["created"] * 1000), "provider", f"intent {intent['id']} made"))
+        story.moments.append(Moment(whole_second(intent["created"]), "provider", f"intent {intent['id']} made"))
         story.charges += ledger.of_intent(intent["id"])
     story.moments += [
         Moment(charge.at, "provider", f"charge {charge.id} {charge.status}: {charge.amount} {charge.currency}")
@@ -183,7 +184,7 @@ def _ask_bucket(story: Story, deployment: Deployment) -> None:
         if error.response["Error"]["Code"] not in ("404", "NoSuchKey", "NotFound"):
             story.gaps.append(f"the receipt: {error.response['Error']['Code']}")
         return
-    story.receipt_at = iso(int(found["LastModified"].timestamp() * 1000))
+    story.receipt_at = whole_second(int(found["LastModified"].timestamp()))
     story.moments.append(Moment(story.receipt_at, "bucket", key))
 
 

@@ -7,7 +7,10 @@ from tests.unit.api.conftest import ORDER, Api
 from tests.unit.world import refused
 
 
-@pytest.mark.parametrize("path", ["/", "/order", "/orders/", "/orders/a/b", "/ORDERS", "/orders/a/"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/order", "/orders/", "/orders/a/b", "/ORDERS", "/orders/a/", "/x/y", "/x/orders", "//orders", "//orders/a"],
+)
 def test_another_path_is_not_found(api: Api, path: str) -> None:
     answer = api.send("GET", path)
 

@@ -88,6 +88,18 @@ def test_a_file_that_is_no_state_is_no_run(path: Path, text: str) -> None:
     assert resume(path, ASKED.orders, ASKED.faults, ASKED.seed) is None
 
 
+def test_a_run_with_legs_of_another_size_is_not_gone_on_with(path: Path) -> None:
+    save(State(replace(ASKED, leg=LEG // 2), done=[leg()]), path)
+    assert resume(path, ASKED.orders, ASKED.faults, ASKED.seed) is None
+
+
+@pytest.mark.parametrize("done", [None, 3, [{}], [None], "x"])
+def test_a_file_with_damaged_legs_is_no_run(path: Path, done: Any) -> None:
+    save(State(ASKED, done=[]), path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"done": done}))
+    assert resume(path, ASKED.orders, ASKED.faults, ASKED.seed) is None
+
+
 def test_no_file_is_no_run(path: Path) -> None:
     assert resume(path, ASKED.orders, ASKED.faults, ASKED.seed) is None
 
@@ -114,7 +126,7 @@ def test_a_run_with_fewer_deaths_than_promised_is_none() -> None:
 
 def test_the_page_names_seed_versions_and_each_second_mail_with_its_cause() -> None:
     done = [leg(second_mails={"ord_1": "worker 7 died with it"})]
-    text = page(State(ASKED, versions={"python": "3.13.1"}, done=done))
+    text = page(State(replace(ASKED, orders=10), versions={"python": "3.13.1"}, done=done))
     assert "SEED=7" in text
     assert "python 3.13.1" in text
     assert "- `ord_1`: worker 7 died with it" in text

@@ -20,7 +20,7 @@ SERVICES = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs", "secretsmanager
 class Gateway:
     """Keeps what it received: operation and body of each request but those to the table of faults."""
 
-    client: Callable[[str], Any]
+    client: Callable[[Any], Any]  # by the service's name
     queues: dict[str, str]
     received: list[tuple[str, str]] = field(default_factory=list)
 

@@ -29,7 +29,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     [never_sent, answer_lost, refused("ThrottlingException"), refused("InternalServerError", 503)],
     ids=["no connection", "no answer", "throttled", "unavailable"],
 )
-def test_a_client_sends_once_and_leaves_the_rest_to_us(world: World, service: str, fault: Fault) -> None:
+def test_a_client_sends_once_and_leaves_the_rest_to_us(world: World, service: aws.Service, fault: Fault) -> None:
     method, operation, request = REQUESTS[service]
     if "QueueUrl" in request:
         request = {**request, "QueueUrl": world.queues["dlq"]}
@@ -42,7 +42,7 @@ def test_a_client_sends_once_and_leaves_the_rest_to_us(world: World, service: st
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_client_waits_no_longer_than_is_said(world: World, service: str) -> None:
+def test_a_client_waits_no_longer_than_is_said(world: World, service: aws.Service) -> None:
     config = aws.client(service).meta.config
 
     assert (config.connect_timeout, config.read_timeout) == (1.0, 2.0)

@@ -124,10 +124,17 @@ def test_without_a_correlation_id_the_events_own_id_is_it() -> None:
     assert decode(body(correlationid=...), KINDS)[0].correlation_id == "p1/parcel.wanted"
 
 
-def test_text_is_read_in_nfc() -> None:
-    _, event = decode(body(data={"parcel_id": "p1", "note": "Zoe\u0308"}), KINDS)
+@pytest.mark.parametrize("escaped", [True, False])
+def test_text_is_read_in_nfc(escaped: bool) -> None:
+    told = json.loads(body(data={"parcel_id": "p1", "note": "Zoe\u0308"}))
+    _, event = decode(json.dumps(told, ensure_ascii=escaped), KINDS)
 
     assert event == ParcelWanted(parcel_id="p1", note="Zo\u00eb")
+
+
+def test_an_outbox_with_an_event_that_no_consumer_would_take_can_not_be_read() -> None:
+    with pytest.raises(msgspec.ValidationError, match=r"blanks - at `\$\.correlationid`"):
+        unpack(pack([ParcelSent(parcel_id="p1")], correlation_id="c 1", now_ms=1, trace=None))
 
 
 def test_an_events_id_is_made_of_its_subject_and_type_and_nothing_else() -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError
@@ -77,7 +77,7 @@ class Session:
                 return self.functions
             case "logs":
                 return self.logs
-        return aws.client(service)
+        return aws.client(cast(aws.Service, service))
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from moto import mock_aws
 
 from functions.payment_sandbox import auth, host, store
 from functions.payment_sandbox.handler import handler
-from shared.aws import make_client
+from shared.aws import Service, make_client
 from tests.unit.http_lambda import serve
 
 TABLE = "ledger"
@@ -24,7 +24,7 @@ def seen(value: object) -> Any:
 
 
 @functools.cache
-def one_client(service: str) -> Any:
+def one_client(service: Service) -> Any:
     """The shared client, made once for all these tests: making it costs as much as a test."""
     return make_client(service)
 

@@ -61,16 +61,18 @@ def page(state: State) -> str:
 
 
 def _table(found: Totals) -> list[str]:
+    def counted(name: str) -> Callable[[str], str]:
+        return lambda lane: str(found.lanes[lane][name])
+
     rows: list[Row] = [
-        ("orders", lambda lane: str(found.lanes[lane]["orders"])),
-        ("deliveries to the workers", lambda lane: str(found.lanes[lane]["deliveries"])),
+        ("orders", counted("orders")),
+        ("deliveries to the workers", counted("deliveries")),
         ("… cut short by the worker's death", lambda lane: _share(found, lane)),
-        ("workers killed", lambda lane: str(found.lanes[lane]["dead_workers"])),
-        ("faults injected", lambda lane: str(found.lanes[lane]["faults"])),
-        ("messages replayed from DLQs", lambda lane: str(found.lanes[lane]["replayed"])),
+        ("workers killed", counted("dead_workers")),
+        ("faults injected", counted("faults")),
+        ("messages replayed from DLQs", counted("replayed")),
     ]
-    for name, words in WRONGS.items():
-        rows.append((words, lambda lane, name=name: str(found.lanes[lane][name])))  # type: ignore[misc]
+    rows += [(words, counted(name)) for name, words in WRONGS.items()]
     rows.append(("… of which it names itself", lambda lane: str(len(found.second_mails) if lane == "ours" else 0)))
     rows.append(("**orders wronged**", lambda lane: f"**{found.lanes[lane]['wronged']}**"))
     names = list(found.lanes)

@@ -6,7 +6,7 @@ No queues: a slow page skips what it was too slow for. So what is kept is two mo
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from demo.console.look import Sight
@@ -55,7 +55,7 @@ class Feed:
         """Something was done: do not wait for the next look."""
         self._hurry.set()
 
-    async def changes(self) -> AsyncIterator[tuple[str, Any]]:
+    async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """Kind and data of what a page is told: `change`, `trouble` (empty: it is over) or `ping`."""
         news, before, trouble = asyncio.Event(), None, ""
         with self._lock:

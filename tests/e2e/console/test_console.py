@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import ViewportSize, expect
 
 from demo.lanes import NAIVE, OURS, Lane
 from demo.local import processes
@@ -27,7 +27,7 @@ from tests.e2e.console.tab import WITHIN_MS, Tab
 
 UP_WITHIN_S = 240.0
 NAIVELY, HERE = 0, 1  # columns
-PHONE = {"width": 390, "height": 844}
+PHONE = ViewportSize(width=390, height=844)
 
 
 @dataclass
@@ -180,7 +180,7 @@ def test_the_keyboard_alone_is_enough(tab: Tab) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_nothing_is_cut_off_and_text_stands_out(tab: Tab, scheme: str, tmp_path: Path) -> None:
-    tab.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    tab.page.set_viewport_size(PHONE)
     tab.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     tab.page.locator("tbody button").last.click()
     expect(tab.page.locator("#tales li.end").first).to_be_visible()

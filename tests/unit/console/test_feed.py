@@ -143,7 +143,7 @@ def test_who_left_is_forgotten(feed: Feed, pipelines: Pipelines) -> None:
     async def watch() -> None:
         told = feed.changes()
         await anext(told)
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
 
     run(watch)
     looks = pipelines.looks

@@ -21,11 +21,11 @@ class Aws:
     def client(self, _: str) -> "Aws":
         return self
 
-    def get_function_configuration(self, FunctionName: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
-        return {"Timeout": TIMEOUTS[FunctionName], "Environment": {"Variables": {"LEASE_SKEW_S": "1"}}}
+    def get_function_configuration(self, **asked: str) -> dict[str, Any]:
+        return {"Timeout": TIMEOUTS[asked["FunctionName"]], "Environment": {"Variables": {"LEASE_SKEW_S": "1"}}}
 
-    def set_queue_attributes(self, QueueUrl: str, Attributes: dict[str, str]) -> None:  # noqa: N803
-        self.set.append((QueueUrl, Attributes["VisibilityTimeout"]))
+    def set_queue_attributes(self, **asked: Any) -> None:
+        self.set.append((asked["QueueUrl"], asked["Attributes"]["VisibilityTimeout"]))
 
 
 def test_it_is_the_same_in_every_lane(monkeypatch: Any) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from demo.chaos import __main__ as command
 from demo.chaos.page import page
 from demo.chaos.replay import Replayer
 from demo.chaos.state import LEG, Asked, State, resume, save
@@ -205,3 +207,28 @@ class OutputsOf:
 def test_the_page_of_a_run_that_is_not_finished_says_so() -> None:
     assert "So far, after 1 of 3 legs:" in page(State(ASKED, done=[leg()]))
     assert "So far" not in page(State(ASKED, done=[leg()] * 3))
+
+
+@pytest.mark.parametrize("legs", [0, 1])
+def test_a_run_that_is_stopped_keeps_its_seed_and_a_page_of_its_whole_legs(
+    path: Path, monkeypatch: pytest.MonkeyPatch, legs: int
+) -> None:
+    def stopped(state: State) -> None:
+        state.done += [leg()] * legs
+        save(state, path)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "STATE", path)
+    monkeypatch.setattr(command, "PAGE", path.with_suffix(".md"))
+    monkeypatch.setattr(command, "_run", stopped)
+    monkeypatch.setattr("sys.argv", ["chaos", "--orders", str(2 * LEG), "--seed", "7"])
+    handled = signal.getsignal(signal.SIGTERM)
+    try:
+        assert command.main() == 130
+    finally:
+        signal.signal(signal.SIGTERM, handled)
+
+    found = resume(path, 2 * LEG, 12, seed=None)
+    assert found is not None
+    assert (found.asked.seed, len(found.done)) == (7, legs)
+    assert path.with_suffix(".md").exists() == bool(legs)

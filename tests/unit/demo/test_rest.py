@@ -18,12 +18,14 @@ class Told:
         self.waiting = 0
         self.final = 0
         self.counts = 0
+        self.arriving = 0  # messages, while the table is read
 
     def depth(self, _: str) -> Depth:
         return Depth(self.waiting, 0, 0)
 
     def mailed(self) -> int:
         self.counts += 1
+        self.waiting += self.arriving
         return self.final
 
 
@@ -58,3 +60,9 @@ def test_the_orders_are_counted_at_each_fifth_look_while_messages_wait(told: Tol
     for _ in range(11):
         reached(rest, 2)
     assert told.counts == 3
+
+
+def test_a_lane_is_not_at_rest_when_a_message_came_while_the_orders_were_counted(told: Told) -> None:
+    rest = run.Rest(Running("http://127.0.0.1:1", {}, Path()), OURS)
+    told.final, told.arriving = 2, 1
+    assert not reached(rest, 2)

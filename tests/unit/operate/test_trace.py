@@ -12,7 +12,7 @@ from tests.unit.operate.test_dlq import parked
 from tests.unit.pipeline.driver import Pipeline
 from tests.unit.pipeline.witnesses import Log, log
 from tools.operate.deployment import Deployment
-from tools.operate.ledger import Ledger
+from tools.operate.ledger import Ledger, whole_second
 from tools.operate.trace import Story, report, trace
 
 __all__ = ["log"]
@@ -211,3 +211,12 @@ def test_while_the_provider_is_down_the_rest_is_told(
 
     assert story.gaps == ["the provider, which does not answer: APIConnectionError"]
     assert told(story, "order row") == ["placed", "paid", "mailed"]
+
+
+def test_what_is_known_to_the_second_has_no_fraction_and_stands_behind_all_else_of_that_second() -> None:
+    assert whole_second(1_800_000_000) == "2027-01-15T08:00:00Z"
+    assert sorted([whole_second(1_800_000_000), clock.iso(1_800_000_000_999), clock.iso(1_800_000_001_000)]) == [
+        "2027-01-15T08:00:00.999Z",
+        "2027-01-15T08:00:00Z",
+        "2027-01-15T08:00:01.000Z",
+    ]

@@ -28,7 +28,7 @@ help: ## this list
 demo: $(READY) ## three pipelines side by side, the same orders and faults; writes build/demo.html (ORDERS=100, at least; SEED=1 FAULTS=6)
 	@$(PY) -m demo $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS))
 
-chaos: $(READY) ## a long run that can be stopped and goes on: kills, triplicates, DLQ replays; writes build/chaos.md (ORDERS=10000 SEED=1 FAULTS=12)
+chaos: $(READY) ## a long run that can be stopped and goes on: kills, triplicates, DLQ replays; writes build/chaos.md (ORDERS=10000 SEED=1 FAULTS=10)
 	@$(PY) -m demo.chaos $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS))
 
 console: $(READY) ## a page to watch and trouble two pipelines side by side, until Ctrl-C (PORT=8080; without, a free one)

@@ -26,7 +26,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     parser.add_argument("--orders", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=None, help="what is drawn; printed, so that it can be had again")
-    parser.add_argument("--faults", type=float, default=12, help="percent of first deliveries that meet a fault")
+    parser.add_argument("--faults", type=float, default=10, help="percent of first deliveries that meet a fault")
     asked = parser.parse_args()
     if asked.orders < 1:
         parser.error("at least one order")
@@ -45,7 +45,7 @@ def main() -> int:
         kept = "build/chaos.md has the legs so far" if state.done else "no leg was whole"
         console.print(f"\nStopped: {kept}. The same command goes on after the last whole leg.")
         return 130
-    except LocalStackError as error:
+    except (LocalStackError, TimeoutError) as error:
         console.print(f"\n{error}", style="red", markup=False)
         return 1
     finally:

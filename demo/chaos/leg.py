@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -34,16 +34,33 @@ from demo.run import Done, Rest
 from demo.sender import CLIENTS, Tally
 from demo.traffic import local_queue
 from demo.waiting import wait_until
-from demo.witness import QUEUES
+from demo.witness import QUEUES, Queues
 
 LANES = (OURS, NAIVE)
 COPIES = 3
-RATE = 10.0  # arrivals a second, in each lane: about what it does, and no queue so deep that the emulator gets slow
+RATE = 10.0  # arrivals a second, in each lane: about what it does
+MOST_WAITING = 300  # messages, in any lane: no more are sent meanwhile, as the emulator's queues get slow when deep
 RECEIVES = 2  # until a message is moved to a DLQ, so that there is something to replay
 SETTLED_WITHIN_S, AND_EACH_S = 300.0, 4.0  # a leg, and each of its orders
-OTHERS_WITHIN_S, OTHERS_EACH_S = 90.0, 0.15  # after ours, and for each order: they may never come to rest
+STALLED_S = 60.0  # without an order more that is final, after ours: the others may never come to rest
 
 Tell = Callable[..., None]
+
+
+class Stalled:
+    """Whether a number has been the same for `seconds`, by `now`, in seconds."""
+
+    def __init__(self, seconds: float, now: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._now = now
+        self._last: int | None = None
+        self._since = now()
+
+    def at(self, number: int) -> bool:
+        """Whether it has, with this look."""
+        if number != self._last:
+            self._last, self._since = number, self._now()
+        return self._now() - self._since >= self._seconds
 
 
 def run_leg(asked: Asked, numbers: range, tell: Tell) -> dict[str, Any]:
@@ -74,6 +91,7 @@ class Leg:
         self._orders = [replace(order, by_api=False, arrivals=COPIES) for order in drawn]
         self._tally = Tally()
         self._queues = {lane: local_queue(lane.of(running)) for lane in LANES}
+        self._depths = [Queues(lane.of(running)) for lane in LANES]
         self._replayer = Replayer(running, LANES, RECEIVES)
         self._rest = {lane: Rest(running, lane) for lane in LANES}
         self._late = ""
@@ -147,11 +165,24 @@ class Leg:
         started = time.monotonic()
         with ThreadPoolExecutor(max_workers=CLIENTS) as clients:
             sent = []
-            for delivery in deliveries:
+            for number, delivery in enumerate(deliveries):
+                if number % RATE == 0:
+                    started += self._held_back_s()
                 time.sleep(max(0.0, started + delivery.at_s - time.monotonic()))
                 sent.append(clients.submit(self._put, delivery.message))
             for future in sent:
                 future.result()
+
+    def _held_back_s(self) -> float:
+        """Seconds that it took until no lane had more to begin with than it should."""
+        begun = time.monotonic()
+        wait_until(
+            lambda: all(queues.depth("Orders").visible <= MOST_WAITING for queues in self._depths),
+            deadline_s=SETTLED_WITHIN_S,
+            what=f"each lane to have no more than {MOST_WAITING} orders waiting",
+            every_s=0.5,
+        )
+        return time.monotonic() - begun
 
     def _put(self, order: Planned) -> None:
         at_ms = time.time_ns() // 1_000_000
@@ -172,10 +203,10 @@ class Leg:
             )
         except TimeoutError as late:
             self._late = str(late)
-        with suppress(TimeoutError):  # what it has not done by then counts as stuck
-            wait_until(
-                self._rest[NAIVE].is_empty,
-                deadline_s=OTHERS_WITHIN_S + OTHERS_EACH_S * len(self._orders),
-                what="the naive lane's queues to be empty",
-                every_s=1.0,
-            )
+        stalled = Stalled(STALLED_S, time.monotonic)
+        wait_until(
+            lambda: self._rest[NAIVE].is_empty() or stalled.at(self._rest[NAIVE].final()),
+            deadline_s=SETTLED_WITHIN_S + AND_EACH_S * len(self._orders),
+            what="the naive lane to be empty, or to get no further",
+            every_s=2.0,
+        )

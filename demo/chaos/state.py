@@ -9,7 +9,7 @@ from typing import Any
 
 from demo.versions import versions
 
-LEG = 500  # orders on one local AWS, which is thrown away then: so neither it nor we grow
+LEG = 2_000  # orders on one local AWS, which is thrown away then: so neither it nor we grow
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,23 @@
 """The ledger table: one table, keys `pk` and `sk` (both S), no index; every read is strongly consistent.
 
-    pk                       sk            attributes
-    payment_intent           pi_...        body (S, JSON), revision (N)
-    charge                   ch_...        body (S, JSON): the ledger, never changed
-    charge_of#<intent id>    ch_...        the same entry again, so that one intent's charges are one small query
-    idempotency_key          <key>         see keys.py; `expiration` (N, epoch s) is the table's TTL attribute
-    misbehaved#<order id>    -             which fault the order has met (S)
+    pk                         sk          attributes
+    payment_intent#<period>    pi_...      body (S, JSON), revision (N)
+    charge#<period>            ch_...      body (S, JSON): the ledger, never changed
+    charge_of#<intent id>      ch_...      the same entry again, so that one intent's charges are one small query
+    period                     <period>    no more: something was made in it
+    idempotency_key            <key>       see keys.py; `expiration` (N, epoch s) is the table's TTL attribute
+    misbehaved#<order id>      -           which fault the order has met (S)
 
-Ids sort by time and objects are partitioned by kind, so a list, newest first, is a query of the table itself and a
-witness is never behind. The price is one partition per kind and its 1,000 write units a second: enough to try things.
+Ids sort by time, and objects are partitioned by kind and by the period they were made in. So a list, newest first, is
+some queries of the table itself: a witness is never behind, and a page costs the same however long the ledger is. The
+price is one partition per kind at a time and its 1,000 write units a second: enough to try things.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from functions.payment_sandbox.errors import ApiError, Contended
@@ -23,6 +26,8 @@ from shared.aws import client
 
 INTENTS = "payment_intent"
 CHARGES = "charge"
+PERIODS = "period"
+PERIOD_DIGITS = 8  # of the 14 hexadecimal digits of an id's time, in microseconds: a period is 16**6 of them, 17 s
 
 
 def charges_of(intent_id: str) -> str:
@@ -70,15 +75,21 @@ def get(pk: str, sk: str) -> dict[str, Any] | None:
     return item
 
 
+def find(kind: str, id_: str) -> dict[str, Any] | None:
+    """The item of an object, or None."""
+    return get(_partition(kind, id_), id_)
+
+
 def intent(id_: str) -> Stored | None:
     """An intent, or None."""
-    item = get(INTENTS, id_)
+    item = find(INTENTS, id_)
     return Stored(json.loads(item["body"]["S"]), int(item["revision"]["N"])) if item else None
 
 
 def add_intent(new: JsonObject) -> Write:
     """Store a new intent."""
-    return put(INTENTS, new["id"], body={"S": json.dumps(new)}, revision={"N": "1"})
+    _open_period(table(), _period(new["id"]))
+    return put(_partition(INTENTS, new["id"]), new["id"], body={"S": json.dumps(new)}, revision={"N": "1"})
 
 
 def change_intent(seen: Stored, new: JsonObject) -> Write:
@@ -88,14 +99,15 @@ def change_intent(seen: Stored, new: JsonObject) -> Write:
         "ConditionExpression": "revision = :seen",
         "ExpressionAttributeValues": {":seen": {"N": str(seen.revision)}},
     }
-    item = key(INTENTS, new["id"]) | attributes
+    item = key(_partition(INTENTS, new["id"]), new["id"]) | attributes
     return Write({"Put": {"TableName": table(), "Item": item, **condition}})
 
 
 def add_charge(charge: JsonObject) -> list[Write]:
     """Enter a charge into the ledger."""
-    body = {"S": json.dumps(charge)}
-    return [put(pk, charge["id"], body=body) for pk in (CHARGES, charges_of(charge["payment_intent"]))]
+    _open_period(table(), _period(charge["id"]))
+    partitions = (_partition(CHARGES, charge["id"]), charges_of(charge["payment_intent"]))
+    return [put(pk, charge["id"], body={"S": json.dumps(charge)}) for pk in partitions]
 
 
 def put(pk: str, sk: str, **attributes: Any) -> Write:
@@ -116,15 +128,39 @@ def transact(writes: list[Write]) -> None:
         raise Contended from cancelled
 
 
-def newest_first(pk: str, before: str | None) -> Iterator[JsonObject]:
-    """The objects of a partition, from the newest, or from the one before a given id."""
+def newest_first(kind: str, before: str | None) -> Iterator[JsonObject]:
+    """All objects of a kind, from the newest, or from the one before a given id."""
+    for opened in _descending(PERIODS, "<=", _period(before) if before else None):
+        yield from objects(f"{kind}#{opened['sk']['S']}", before)
+
+
+def objects(pk: str, before: str | None) -> Iterator[JsonObject]:
+    """The objects of one partition, in the same order."""
+    return (json.loads(item["body"]["S"]) for item in _descending(pk, "<", before))
+
+
+def _descending(pk: str, comparison: str, end: str | None) -> Iterator[dict[str, Any]]:
     query: dict[str, Any] = {
         "TableName": table(),
-        "KeyConditionExpression": "pk = :pk" + (" AND sk < :before" if before else ""),
-        "ExpressionAttributeValues": {":pk": {"S": pk}} | ({":before": {"S": before}} if before else {}),
+        "KeyConditionExpression": "pk = :pk" + (f" AND sk {comparison} :end" if end else ""),
+        "ExpressionAttributeValues": {":pk": {"S": pk}} | ({":end": {"S": end}} if end else {}),
         "ScanIndexForward": False,
         "ConsistentRead": True,
         "Limit": 101,  # the largest page and the one that tells whether there is more
     }
     for page in dynamodb().get_paginator("query").paginate(**query):
-        yield from (json.loads(item["body"]["S"]) for item in page["Items"])
+        yield from page["Items"]
+
+
+def _partition(kind: str, id_: str) -> str:
+    return f"{kind}#{_period(id_)}"
+
+
+def _period(id_: str) -> str:
+    return id_.partition("_")[2][:PERIOD_DIGITS]
+
+
+@lru_cache(maxsize=1)
+def _open_period(table_name: str, period: str) -> None:
+    """Before anything is made in it, so that a list that begins later finds it; once by each worker."""
+    dynamodb().put_item(TableName=table_name, Item=key(PERIODS, period))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from demo.chaos import __main__ as command
+from demo.chaos.leg import Stalled
 from demo.chaos.page import page
 from demo.chaos.replay import Replayer
 from demo.chaos.state import LEG, Asked, State, resume, save
@@ -228,7 +229,17 @@ def test_a_run_that_is_stopped_keeps_its_seed_and_a_page_of_its_whole_legs(
     finally:
         signal.signal(signal.SIGTERM, handled)
 
-    found = resume(path, 2 * LEG, 12, seed=None)
+    found = resume(path, 2 * LEG, 10, seed=None)
     assert found is not None
     assert (found.asked.seed, len(found.done)) == (7, legs)
     assert path.with_suffix(".md").exists() == bool(legs)
+
+
+def test_a_lane_that_gets_no_further_is_waited_for_no_longer() -> None:
+    now = [0.0]
+    stalled = Stalled(60.0, lambda: now[0])
+    looks = []
+    for at_s, final in ((1, 5), (50, 6), (109, 6), (110, 6), (111, 4), (170, 4), (171, 4)):
+        now[0] = at_s
+        looks.append(stalled.at(final))
+    assert looks == [False, False, False, True, False, False, True]

@@ -1,11 +1,12 @@
 """Lists: newest first, by pages."""
 
+from collections import Counter
 from itertools import product
 
 import pytest
 import stripe
 
-from tests.unit.payment_sandbox.conftest import Shop, seen
+from tests.unit.payment_sandbox.conftest import TABLE, Clock, Shop, one_client, seen
 
 
 def test_intents_are_listed_newest_first_ten_a_page_unless_said_otherwise(shop: Shop) -> None:
@@ -29,6 +30,22 @@ def test_the_sdks_own_paging_sees_every_charge_once(shop: Shop, api: stripe.Stri
     intents = [shop.confirm(shop.intent(order_id=f"ord_{n}")).id for n in range(7)]
     charges = list(api.v1.charges.list(params={"limit": 3}).auto_paging_iter())
     assert [charge.payment_intent for charge in charges] == intents[::-1]
+
+
+def test_pages_go_on_over_the_periods_that_the_ledger_is_divided_into(
+    shop: Shop, api: stripe.StripeClient, clock: Clock
+) -> None:
+    ids = []
+    for n in range(9):
+        ids.append(shop.confirm(shop.intent(order_id=f"ord_{n}")).id)
+        clock.now_s += 0 if n % 3 else 20  # a period is 17 s
+    charges = api.v1.charges.list(params={"limit": 2}).auto_paging_iter()
+    assert [charge.payment_intent for charge in charges] == ids[::-1]
+    intents = shop.intents.list(params={"limit": 4}).auto_paging_iter()
+    assert [intent.id for intent in intents] == ids[::-1]
+    ledger = one_client("dynamodb").scan(TableName=TABLE)["Items"]
+    sizes = Counter(item["pk"]["S"] for item in ledger if item["pk"]["S"].startswith("charge#"))
+    assert max(sizes.values()) == 3, "so that a page costs the same however long the ledger is"
 
 
 def test_a_page_larger_than_one_answer_of_the_table_is_whole(shop: Shop) -> None:

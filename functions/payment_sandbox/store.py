@@ -88,7 +88,7 @@ def intent(id_: str) -> Stored | None:
 
 def add_intent(new: JsonObject) -> Write:
     """Store a new intent."""
-    _open_period(table(), _period(new["id"]))
+    open_period(table(), _period(new["id"]))
     return put(_partition(INTENTS, new["id"]), new["id"], body={"S": json.dumps(new)}, revision={"N": "1"})
 
 
@@ -105,7 +105,7 @@ def change_intent(seen: Stored, new: JsonObject) -> Write:
 
 def add_charge(charge: JsonObject) -> list[Write]:
     """Enter a charge into the ledger."""
-    _open_period(table(), _period(charge["id"]))
+    open_period(table(), _period(charge["id"]))
     partitions = (_partition(CHARGES, charge["id"]), charges_of(charge["payment_intent"]))
     return [put(pk, charge["id"], body={"S": json.dumps(charge)}) for pk in partitions]
 
@@ -161,6 +161,6 @@ def _period(id_: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _open_period(table_name: str, period: str) -> None:
+def open_period(table_name: str, period: str) -> None:
     """Before anything is made in it, so that a list that begins later finds it; once by each worker."""
     dynamodb().put_item(TableName=table_name, Item=key(PERIODS, period))

@@ -123,12 +123,15 @@ def _refusal(error: Exception) -> Permanent:
     return Permanent("schema_invalid" if invalid else "unparsable", rule)
 
 
+_BACKSLASH = ord("\\")  # it may spell a letter; looked for as a number, which costs a tenth of a text
+
+
 def decode_as(raw: bytes, kind: type[T]) -> T:
     """Typed canonical data: text in NFC, `1.0` read as `1`.
 
     Raises msgspec.DecodeError (not JSON) or its kin msgspec.ValidationError, which names field and rule.
     """
-    if raw.isascii() and b"\\u" not in raw:
+    if raw.isascii() and _BACKSLASH not in raw:
         try:
             found: T = _decoder(kind).decode(raw)  # type: ignore[arg-type]  # mypy doubts that a class is hashable
             return found
@@ -157,12 +160,15 @@ def canonical(value: Any) -> Any:
             return value
 
 
+_sorted = msgspec.json.Encoder(order="sorted")
+
+
 def fingerprint(event: Event) -> str:
     """What makes two requests under one key the same request. Golden tests pin it.
 
     Business data only, keys sorted, defaults left out: an optional field added later changes nothing.
     """
-    data = msgspec.json.encode(_said(event), order="sorted")
+    data = _sorted.encode(_said(event))
     if not data.isascii():
         data = unicodedata.normalize("NFC", data.decode()).encode()
     digest = hashlib.sha256(event.type.encode() + b"\n" + data).hexdigest()

@@ -73,6 +73,13 @@ _TAKE_CONSTANTS = {
 }
 _NAMES = {"#status": "status", "#owner": "owner", "#data": "data"}
 _MINE = "#owner = :owner AND #status = :inprogress"
+_COMPLETE = "SET #status = :completed, #data = :data, expiration = :expiration, unsettled = :false REMOVE effect"
+_COMPLETE_AND_PUBLISH = _COMPLETE.replace(" REMOVE", ", outbox = :outbox REMOVE")
+_COMPLETE_CONSTANTS = {
+    ":inprogress": {"S": INPROGRESS},
+    ":completed": {"S": COMPLETED},
+    ":false": {"BOOL": False},
+}
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -157,19 +164,13 @@ class Store(msgspec.Struct, frozen=True):
             "TableName": self.table,
             "Key": {"id": {"S": claim.key}},
             "ConditionExpression": _MINE,
-            "UpdateExpression": (
-                "SET #status = :completed, #data = :data, expiration = :expiration, unsettled = :false"
-                + (", outbox = :outbox" if outbox else "")
-                + " REMOVE effect"
-            ),
+            "UpdateExpression": _COMPLETE_AND_PUBLISH if outbox else _COMPLETE,
             "ExpressionAttributeNames": _NAMES,
             "ExpressionAttributeValues": {
-                ":inprogress": {"S": INPROGRESS},
-                ":completed": {"S": COMPLETED},
+                **_COMPLETE_CONSTANTS,
                 ":owner": {"S": claim.owner},
                 ":data": {"S": data},
                 ":expiration": self._expiration(self.clock.now_ms()),
-                ":false": {"BOOL": False},
                 **({":outbox": {"S": outbox}} if outbox else {}),
             },
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",

@@ -11,6 +11,7 @@ from moto import mock_aws
 from moto.s3.models import s3_backends
 from moto.sqs.models import sqs_backends
 
+from functions.payment_sandbox import store as sandbox
 from shared import aws
 from shared.idempotency import clock as clocks
 from shared.idempotency import runtime
@@ -125,7 +126,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     clock = FakeClock()
     monkeypatch.setattr(clocks, "SYSTEM", clock)
     monkeypatch.setattr(aws, "client", _client)
-    caches = (runtime.engine, runtime.consumer)
+    caches: tuple[Any, ...] = (runtime.engine, runtime.consumer, sandbox.open_period)
     with mock_aws():
         for cache in caches:
             cache.cache_clear()

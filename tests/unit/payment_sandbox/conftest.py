@@ -75,7 +75,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         with one_at_a_time:
             return call(self, *args, **kwargs)
 
-    seen(store)._open_period.cache_clear()  # another table of the same name
+    store.open_period.cache_clear()  # another table of the same name
     with mock_aws():
         for module in (store, auth):
             monkeypatch.setattr(module, "client", one_client)

@@ -1,6 +1,6 @@
 """The run as a page of Markdown, from its state alone: docs/chaos.md is such a page. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from demo.chaos.leg import COPIES, RECEIVES
 from demo.chaos.state import LEG, State
@@ -30,7 +30,7 @@ def page(state: State) -> str:
     )
     window = (
         "The one window that the promise leaves: the outcome of a send was unknown, because its worker died or its "
-        "answer was lost between send and commit. Each, with what did it:"
+        "answer was lost between send and commit. Each order, with what did it; a dead worker had up to ten in hand:"
     )
     return "\n".join(
         [
@@ -52,12 +52,19 @@ def page(state: State) -> str:
             "",
             window,
             "",
-            *(f"- `{id}`: {why}" for id, why in found.second_mails.items()),
+            *_by_cause(found.second_mails),
             "",
             f"Made with {made}.",
             "",
         ]
     )
+
+
+def _by_cause(second_mails: Mapping[str, str]) -> list[str]:
+    orders: dict[str, list[str]] = {}
+    for id, why in second_mails.items():
+        orders.setdefault(why, []).append(f"`{id}`")
+    return [f"- {', '.join(ids)}: {why}" for why, ids in orders.items()]
 
 
 def _table(found: Totals) -> list[str]:

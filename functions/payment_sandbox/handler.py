@@ -1,8 +1,10 @@
 """Payment sandbox: a Lambda function URL that speaks Stripe's wire protocol and keeps a ledger, the witness of demos.
 
-Environment: LEDGER_TABLE; SLOW_S (seconds that `pm_sandbox_slow` takes); API_KEY_SECRET_ARN (optional, see auth.py).
+Environment: LEDGER_TABLE; SLOW_S (seconds that `pm_sandbox_slow` takes); API_KEY_SECRET_ARN (optional, see auth.py);
+ANSWER_S (optional: seconds that every request takes besides, as at a provider that asks card schemes and banks).
 """
 
+import os
 import re
 import secrets
 from collections.abc import Callable
@@ -55,6 +57,8 @@ def _answer(event: dict[str, Any], deadline: float) -> Answer:
     except ValueError as error:
         raise Invalid(f"Invalid request: {error}") from error
     authorise(request.authorization)
+    if "ANSWER_S" in os.environ:
+        host.wait(float(os.environ["ANSWER_S"]))
     for route, endpoint in ROUTES.items():
         match = re.fullmatch(route, f"{request.method} {request.path}")
         if match:

@@ -128,11 +128,11 @@ def test_a_run_with_fewer_deaths_than_promised_is_none() -> None:
 
 
 def test_the_page_names_seed_versions_and_each_second_mail_with_its_cause() -> None:
-    done = [leg(second_mails={"ord_1": "worker 7 died with it"})]
+    done = [leg(second_mails=dict.fromkeys(("ord_1", "ord_2"), "worker 7 died with it"))]
     text = page(State(replace(ASKED, orders=10), versions={"python": "3.13.1"}, done=done))
     assert "SEED=7" in text
     assert "python 3.13.1" in text
-    assert "- `ord_1`: worker 7 died with it" in text
+    assert "- `ord_1`, `ord_2`: worker 7 died with it" in text
     assert "| charged twice | 0 | 9 |" in text
     assert "8 (8.0 %)" in text
     assert "✓ Ours kept its promise." in text

@@ -13,7 +13,7 @@ from functions.payment_sandbox import auth
 from functions.payment_sandbox.handler import handler
 from shared.telemetry import logger
 from tests.unit.http_lambda import Context
-from tests.unit.payment_sandbox.conftest import Connect, Shop, seen
+from tests.unit.payment_sandbox.conftest import Clock, Connect, Shop, seen
 
 GOOD = {"amount": "2500", "currency": "eur"}
 
@@ -185,3 +185,13 @@ def test_the_log_has_ids_and_states_and_nothing_a_person_wrote(shop: Shop, monke
     assert lines[1]["error_code"] == "card_declined"
     for private in ("Buyer", "buyer@", "sk_test_1"):
         assert private not in log.getvalue()
+
+
+def test_every_request_takes_as_long_as_it_is_told_to(
+    shop: Shop, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.confirm(shop.intent())
+    assert clock.waits == []
+    monkeypatch.setenv("ANSWER_S", "0.35")
+    shop.confirm(shop.intent())
+    assert clock.waits == [0.35, 0.35]

@@ -92,7 +92,7 @@ def _numbers(lanes: Sequence[Plain]) -> str:
         ("orders", [lane["orders"] for lane in lanes]),
         ("deliveries to the workers", [lane["deliveries"] for lane in lanes]),
         ("… cut short by the worker's death", [lane["cut_short"] for lane in lanes]),
-        ("workers killed", [lane["dead_workers"] for lane in lanes]),
+        ("workers killed, by faults and from outside", [lane["dead_workers"] for lane in lanes]),
         ("faults injected", [sum(sum(kinds.values()) for kinds in lane["faults"].values()) for lane in lanes]),
     ]
     rows = [_row(words, map(_number, values)) for words, values in numbers]

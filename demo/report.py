@@ -67,7 +67,7 @@ def show_comparison(out: Console, lanes: Sequence[LaneReport], title: str, remar
     row("orders", lambda lane: lane.orders)
     row("deliveries to the workers", lambda lane: lane.deliveries)
     row("faults injected", lambda lane: sum(sum(kinds.values()) for kinds in lane.faults.values()))
-    row("workers killed", lambda lane: lane.dead_workers)
+    row("workers killed, by faults and from outside", lambda lane: lane.dead_workers)
     table.add_section()
     for name, words in WRONGS.items():
         table.add_row(words, *(_wrong(lane, name) for lane in lanes))
@@ -93,7 +93,11 @@ def _verdict(lane: LaneReport) -> str:
 def show_audit(out: Console, verdict: Verdict, explained: Mapping[str, str]) -> None:
     """Print what the strict audit of ours says: what the promise explains, and what it does not."""
     if verdict.second_mails:
-        out.print(f"\nOurs told twice, within the promise (the outcome of a send was unknown): {len(explained)}")
+        out.print(
+            f"\nOurs told twice, within the promise (the outcome of a send was unknown): {len(explained)}\n"
+            "A worker that dies has up to ten orders in hand: the fault may have been another's.",
+            highlight=False,
+        )
         for order_id, why in explained.items():
             out.print(f"  {order_id}: {why}", markup=False)
     if verdict.violations:

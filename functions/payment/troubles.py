@@ -25,7 +25,8 @@ def trouble(what: str, error: stripe.StripeError, *, charges: bool) -> StepError
     nothing but codes and ids, since the provider's own may quote what it was sent.
     """
     code = error.error.code if error.error else error.code
-    text = f"{what}: {type(error).__name__} {error.http_status} {code} {error.request_id}"
+    known = (str(each) for each in (type(error).__name__, error.http_status, code, error.request_id) if each)
+    text = f"{what}: {' '.join(known)}"
     if not charges and (_is_replayed(error) or isinstance(error, stripe.IdempotencyError)):
         return Replayed(text)
     if isinstance(error, stripe.InvalidRequestError) and (reason := _permanent(code, error.param)):

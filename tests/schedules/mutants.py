@@ -51,11 +51,9 @@ MUTANTS = (
         "commit without the owner condition",
         STORE,
         """            "ConditionExpression": _MINE,
-            "UpdateExpression": (
-                "SET #status = :completed""",
+            "UpdateExpression": _COMPLETE""",
         f'''            "ConditionExpression": "{_ANY}",
-            "UpdateExpression": (
-                "SET #status = :completed''',
+            "UpdateExpression": _COMPLETE''',
         ("email", "payment"),
         CORE_TESTS,
     ),

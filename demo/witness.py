@@ -7,6 +7,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -133,11 +134,12 @@ class Tables:
     def orders(self) -> list[Plain]:
         return list(self._scan(self._orders))
 
-    def are_mailed(self, order_ids: Sequence[str]) -> bool:
-        """Whether these orders, at most a hundred, are all final."""
+    def mailed_at(self, order_ids: Sequence[str]) -> list[datetime]:
+        """When those of these orders, at most a hundred, were told that are final."""
         keys = [{"order_id": {"S": order_id}} for order_id in order_ids]
         answer = self._dynamodb.batch_get_item(RequestItems={self._orders: {"Keys": keys, "ConsistentRead": True}})
-        return sum("mailed_at" in row for row in answer["Responses"][self._orders]) == len(order_ids)
+        rows = answer["Responses"][self._orders]
+        return [datetime.fromisoformat(row["mailed_at"]["S"]) for row in rows if "mailed_at" in row]
 
     def mailed(self) -> int:
         """How many orders are final. The table is read for it, whole: not to be asked often."""

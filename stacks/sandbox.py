@@ -43,7 +43,7 @@ class SandboxStack(Stack):
         )
         # A laptop's sandbox takes any key, so that its clients need none. An account's is open to the world.
         guarded = settings.stage is AppStage.SANDBOX
-        timing = settings.times.timing(Calls(aws=4), besides_s=settings.slow_s)
+        timing = settings.times.timing(Calls(aws=5), besides_s=settings.slow_s)
         function = AppFunction(
             self,
             "payment_sandbox",

@@ -45,7 +45,7 @@ def main() -> int:
         kept = "build/chaos.md has the legs so far" if state.done else "no leg was whole"
         console.print(f"\nStopped: {kept}. The same command goes on after the last whole leg.")
         return 130
-    except (LocalStackError, TimeoutError) as error:
+    except LocalStackError as error:
         console.print(f"\n{error}", style="red", markup=False)
         return 1
     finally:

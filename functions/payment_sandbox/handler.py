@@ -1,7 +1,7 @@
 """Payment sandbox: a Lambda function URL that speaks Stripe's wire protocol and keeps a ledger, the witness of demos.
 
 Environment: LEDGER_TABLE; SLOW_S (seconds that `pm_sandbox_slow` takes); API_KEY_SECRET_ARN (optional, see auth.py);
-ANSWER_S (optional: seconds that every request takes besides, as at a provider that asks card schemes and banks).
+ANSWER_S (optional: seconds that a request takes besides, as at a provider that asks card schemes and banks).
 """
 
 import os

@@ -4,13 +4,15 @@
     payment_intent#<period>    pi_...      body (S, JSON), revision (N)
     charge#<period>            ch_...      body (S, JSON): the ledger, never changed
     charge_of#<intent id>      ch_...      the same entry again, so that one intent's charges are one small query
-    period                     <period>    no more: something was made in it
+    payment_intent_period      <period>    no more: one was made in it
+    charge_period              <period>    the same of charges
     idempotency_key            <key>       see keys.py; `expiration` (N, epoch s) is the table's TTL attribute
     misbehaved#<order id>      -           which fault the order has met (S)
 
 Ids sort by time, and objects are partitioned by kind and by the period they were made in. So a list, newest first, is
-some queries of the table itself: a witness is never behind, and a page costs the same however long the ledger is. The
-price is one partition per kind at a time and its 1,000 write units a second: enough to try things.
+queries of the table itself, one for each period that it touches: a witness is never behind, and a page costs the same
+however long the ledger is. The price is one partition per kind at a time and its 1,000 write units a second: enough to
+try things.
 """
 
 import json
@@ -26,7 +28,6 @@ from shared.aws import client
 
 INTENTS = "payment_intent"
 CHARGES = "charge"
-PERIODS = "period"
 PERIOD_DIGITS = 8  # of the 14 hexadecimal digits of an id's time, in microseconds: a period is 16**6 of them, 17 s
 
 
@@ -88,7 +89,7 @@ def intent(id_: str) -> Stored | None:
 
 def add_intent(new: JsonObject) -> Write:
     """Store a new intent."""
-    open_period(table(), _period(new["id"]))
+    open_period(table(), INTENTS, _period(new["id"]))
     return put(_partition(INTENTS, new["id"]), new["id"], body={"S": json.dumps(new)}, revision={"N": "1"})
 
 
@@ -105,7 +106,7 @@ def change_intent(seen: Stored, new: JsonObject) -> Write:
 
 def add_charge(charge: JsonObject) -> list[Write]:
     """Enter a charge into the ledger."""
-    open_period(table(), _period(charge["id"]))
+    open_period(table(), CHARGES, _period(charge["id"]))
     partitions = (_partition(CHARGES, charge["id"]), charges_of(charge["payment_intent"]))
     return [put(pk, charge["id"], body={"S": json.dumps(charge)}) for pk in partitions]
 
@@ -130,7 +131,7 @@ def transact(writes: list[Write]) -> None:
 
 def newest_first(kind: str, before: str | None) -> Iterator[JsonObject]:
     """All objects of a kind, from the newest, or from the one before a given id."""
-    for opened in _descending(PERIODS, "<=", _period(before) if before else None):
+    for opened in _descending(_periods(kind), "<=", _period(before) if before else None):
         yield from objects(f"{kind}#{opened['sk']['S']}", before)
 
 
@@ -160,7 +161,11 @@ def _period(id_: str) -> str:
     return id_.partition("_")[2][:PERIOD_DIGITS]
 
 
-@lru_cache(maxsize=1)
-def open_period(table_name: str, period: str) -> None:
+def _periods(kind: str) -> str:
+    return f"{kind}_period"
+
+
+@lru_cache(maxsize=2)  # one a kind
+def open_period(table_name: str, kind: str, period: str) -> None:
     """Before anything is made in it, so that a list that begins later finds it; once by each worker."""
-    dynamodb().put_item(TableName=table_name, Item=key(PERIODS, period))
+    dynamodb().put_item(TableName=table_name, Item=key(_periods(kind), period))

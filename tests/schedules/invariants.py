@@ -25,7 +25,7 @@ def charges_of(run: Run) -> dict[str, list[dict[str, object]]]:
     """The provider's ledger, by order: what was really executed."""
     found: dict[str, list[dict[str, object]]] = defaultdict(list)
     for (kind, _), item in run.model.tables.items["ledger"].items():
-        if kind == "charge":
+        if kind.startswith("charge#"):
             charge = json.loads(item["body"]["S"])
             found[charge["metadata"]["order_id"]].append(charge)
     return found

@@ -11,13 +11,14 @@ import requests
 from requests.structures import CaseInsensitiveDict
 
 from functions.payment_sandbox import handler as sandbox
-from functions.payment_sandbox import host
+from functions.payment_sandbox import host, store
 from tests.schedules.model import Model
 from tests.schedules.strands import current
 from tests.unit.http_lambda import function_url_event
 from tests.unit.world import Context, FakeClock
 
 SANDBOX_TIMEOUT_S = 5.0
+_open_period = store.open_period.__wrapped__
 
 
 class _Slow(BaseException):
@@ -37,6 +38,7 @@ def put_in_place(patch: pytest.MonkeyPatch, clock: FakeClock) -> None:
     def die() -> None:
         raise _Gone
 
+    patch.setattr(store, "open_period", _open_period)
     patch.setattr(host, "now", lambda: clock.now_ms() / 1000)
     patch.setattr(host, "wait", wait)
     patch.setattr(host, "die", die)

@@ -36,8 +36,8 @@ def settled_twice(run: Run) -> None:
 
 def charged_twice(run: Run) -> None:
     ledger = run.model.tables.items["ledger"]
-    charge = next(item for (kind, _), item in ledger.items() if kind == "charge")
-    ledger["charge", "ch_again"] = charge
+    charge = next(item for (kind, _), item in ledger.items() if kind.startswith("charge#"))
+    ledger["charge#0", "ch_again"] = charge
 
 
 def charged_by_another_intent(run: Run) -> None:
@@ -46,7 +46,7 @@ def charged_by_another_intent(run: Run) -> None:
 
 def paid_without_charge(run: Run) -> None:
     ledger = run.model.tables.items["ledger"]
-    for key in [key for key in ledger if key[0] == "charge"]:
+    for key in [key for key in ledger if key[0].startswith("charge#")]:
         del ledger[key]
 
 

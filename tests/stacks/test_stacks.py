@@ -199,7 +199,7 @@ def test_the_payment_sandbox_asks_for_its_key_in_an_account_and_for_none_on_a_la
         assert found.one("AWS::SecretsManager::Secret", "ApiKey")["GenerateSecretString"]["PasswordLength"] == 40
 
 
-@pytest.mark.parametrize(("stage", "waits", "slow", "timeout"), [("local", 0.9, 1.5, 6), ("sandbox", 10, 12, 29)])
+@pytest.mark.parametrize(("stage", "waits", "slow", "timeout"), [("local", 0.9, 1.5, 6), ("sandbox", 10, 12, 32)])
 def test_slow_is_longer_than_the_client_waits_and_on_top_of_what_the_sandbox_needs(
     synthesised: Any, stage: str, waits: float, slow: float, timeout: int
 ) -> None:

@@ -157,7 +157,7 @@ def test_what_breaks_a_peer_leaves_our_order_paid_once(place: Bench, schedule: s
 
 def charged_again(run: Run) -> None:
     ledger = run.model.tables.items["ledger"]
-    ledger["charge", "ch_again"] = next(item for (kind, _), item in ledger.items() if kind == "charge")
+    ledger["charge#0", "ch_again"] = next(item for (kind, _), item in ledger.items() if kind.startswith("charge#"))
 
 
 def not_marked(run: Run) -> None:
@@ -168,7 +168,7 @@ def not_marked(run: Run) -> None:
 def never_charged(run: Run) -> None:
     not_marked(run)
     ledger = run.model.tables.items["ledger"]
-    for key in [key for key in ledger if key[0] == "charge"]:
+    for key in [key for key in ledger if key[0].startswith("charge#")]:
         del ledger[key]
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import pytest
 
 from demo.chaos import __main__ as command
-from demo.chaos.leg import Stalled
+from demo.chaos import leg as legs
 from demo.chaos.page import page
 from demo.chaos.replay import Replayer
 from demo.chaos.state import LEG, Asked, State, resume, save
 from demo.chaos.totals import totals
 from demo.comparison import WRONGS
 from demo.lanes import NAIVE, OURS
+from demo.witness import Depth
 
 ASKED = Asked(orders=2 * LEG + 1, seed=7, faults=15)
 
@@ -237,9 +239,46 @@ def test_a_run_that_is_stopped_keeps_its_seed_and_a_page_of_its_whole_legs(
 
 def test_a_lane_that_gets_no_further_is_waited_for_no_longer() -> None:
     now = [0.0]
-    stalled = Stalled(60.0, lambda: now[0])
+    stalled = legs.Stalled(60.0, lambda: now[0])
     looks = []
     for at_s, final in ((1, 5), (50, 6), (109, 6), (110, 6), (111, 4), (170, 4), (171, 4)):
         now[0] = at_s
         looks.append(stalled.at(final))
     assert looks == [False, False, False, True, False, False, True]
+
+
+class Waiting:
+    """A queue's depth at each look; the last one for ever."""
+
+    def __init__(self, *depths: int) -> None:
+        self.left = list(depths)
+        self.looks = 0
+
+    def depth(self, name: str) -> Depth:
+        assert name == "Orders"
+        self.looks += 1
+        return Depth(self.left.pop(0) if len(self.left) > 1 else self.left[0], in_flight=9999, delayed=9999)
+
+
+def leg_before(*queues: Waiting) -> Any:
+    made: Any = object.__new__(legs.Leg)
+    made._depths, made._late = queues, ""
+    return made
+
+
+def test_no_order_is_sent_while_a_lane_has_more_than_enough_to_begin_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    ours, naive = Waiting(0), Waiting(legs.MOST_WAITING + 1, legs.MOST_WAITING + 1, legs.MOST_WAITING)
+    started = leg_before(ours, naive)
+    started._held_back_s()
+    assert (naive.looks, started._late) == (3, "")
+
+
+def test_a_lane_that_does_not_begin_is_waited_for_once_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(legs, "SETTLED_WITHIN_S", -1.0)
+    stuck = Waiting(legs.MOST_WAITING + 1)
+    started = leg_before(stuck)
+    for _ in range(2):
+        started._held_back_s()
+    assert stuck.looks == 1
+    assert "orders waiting" in started._late

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from itertools import product
+from typing import Any
 
 import pytest
 import stripe
 
+from functions.payment_sandbox import store
 from tests.unit.payment_sandbox.conftest import TABLE, Clock, Shop, one_client, seen
 
 
@@ -46,6 +48,25 @@ def test_pages_go_on_over_the_periods_that_the_ledger_is_divided_into(
     ledger = one_client("dynamodb").scan(TableName=TABLE)["Items"]
     sizes = Counter(item["pk"]["S"] for item in ledger if item["pk"]["S"].startswith("charge#"))
     assert max(sizes.values()) == 3, "so that a page costs the same however long the ledger is"
+
+
+def test_periods_in_which_nothing_of_a_kind_was_made_cost_its_list_nothing(
+    shop: Shop, api: stripe.StripeClient, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.confirm(shop.intent())
+    for _ in range(20):
+        clock.now_s += 20
+        shop.intent()
+    asked: list[str] = []
+    query = seen(store)._descending
+
+    def counted(pk: str, *condition: str | None) -> Any:
+        asked.append(pk)
+        return query(pk, *condition)
+
+    monkeypatch.setattr(store, "_descending", counted)
+    assert len(api.v1.charges.list(params={"limit": 10}).data) == 1
+    assert len(asked) == 2, "the periods of charges, and the one that there is"
 
 
 def test_a_page_larger_than_one_answer_of_the_table_is_whole(shop: Shop) -> None:

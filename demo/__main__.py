@@ -38,7 +38,9 @@ BUILD = ROOT / "build"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="make demo", usage="make demo [ORDERS=100] [SEED=1] [FAULTS=6]", description=__doc__
+    )
     parser.add_argument("--orders", type=int, default=100, help="how many, at least 100")
     parser.add_argument("--seed", type=int, default=None, help="what is drawn; printed, so that it can be had again")
     parser.add_argument("--faults", type=float, default=6, help="percent of first deliveries that meet a fault")

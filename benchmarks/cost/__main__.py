@@ -17,11 +17,12 @@ from benchmarks.cost.counts import WRITE, stored
 from benchmarks.cost.ours import Load
 from benchmarks.cost.pricing import UnknownRegion, prices
 
+USAGE = "make cost [ORDERS_PER_MONTH=1000000] [DUPLICATE_RATE=0.01] [REGION=us-east-1]"
 MEASURED_BY = "tests/unit/benchmarks_cost/test_measured.py"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make cost")
+    parser = argparse.ArgumentParser(prog="make cost", usage=USAGE)
     parser.add_argument("what", nargs="?", default="show", choices=["show", "page", "measure"])
     parser.add_argument("--orders-per-month", type=float, default=1_000_000)
     parser.add_argument("--duplicate-rate", type=float, default=0.01, help="of messages, at each stage: 0.01 is 1 %%")

@@ -23,7 +23,9 @@ PAGE = ROOT / "build" / "chaos.md"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="make chaos", usage="make chaos [ORDERS=10000] [SEED=1] [FAULTS=10]", description=__doc__
+    )
     parser.add_argument("--orders", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=None, help="what is drawn; printed, so that it can be had again")
     parser.add_argument("--faults", type=float, default=10, help="percent of first deliveries that meet a fault")

@@ -81,7 +81,9 @@ def _table(found: Totals) -> list[str]:
     ]
     rows += [(words, counted(name)) for name, words in WRONGS.items()]
     rows.append(("… of which it names itself", lambda lane: str(len(found.second_mails) if lane == "ours" else 0)))
-    rows.append(("**orders wronged**", lambda lane: f"**{found.lanes[lane]['wronged']}**"))
+    rows.append(
+        ("**orders wronged**, but for mails that it names itself", lambda lane: f"**{found.lanes[lane]['wronged']}**")
+    )
     names = list(found.lanes)
     return [
         f"| | {' | '.join(names)} |",

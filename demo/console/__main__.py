@@ -29,7 +29,7 @@ SEED = 1  # drawn from for nothing: no message meets a fault unless a button arm
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="make console", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make console", usage="make console [PORT=8080]", description=__doc__)
     parser.add_argument("--port", type=int, default=None, help="of the page; without, a free one")
     port = parser.parse_args().port or free_port()
     if not 1 <= port <= 65535:

@@ -80,7 +80,7 @@ e2e: $(READY) ## the app, deployed to a local AWS of its own
 
 ## What it costs, how fast it is, how far it goes
 
-bench: $(READY) $(WHEELS) ## measure everything beside the peers; writes benchmarks/results.* and docs/performance.md (ONLY=cpu,own QUICK=1; GROWTH_ORDERS=100,1000,5000)
+bench: $(READY) $(WHEELS) ## measure everything beside the peers; writes benchmarks/results.* and docs/performance.md (ONLY=cpu,own QUICK=1; GROWTH_ORDERS=100,1000)
 	@$(PY) -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 
 cost: $(PYTHON_PACKAGES) ## price an order stage by stage, beside others (ORDERS_PER_MONTH=1000000 DUPLICATE_RATE=0.01 REGION=us-east-1; JSON=1)

@@ -17,7 +17,7 @@ from demo.local.stack import LocalStack
 GOAL = 1.10
 AT_ONCE = 20  # orders
 RECENT = 25  # times so many
-SIZES = (100, 1_000)
+SIZES = (100, 1_000, 10_000)
 REQUEST = re.compile(r"-> service=(\w+) ")
 
 

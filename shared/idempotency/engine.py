@@ -1,6 +1,6 @@
 """Runs one step for one event: claim, step, commit; or once."""
 
-import secrets
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -47,7 +47,7 @@ class Engine(msgspec.Struct, frozen=True):
     store: Store
     clock: Clock
     skew_s: float
-    new_owner: Callable[[], str] = msgspec.field(default=lambda: secrets.token_hex(16))
+    new_owner: Callable[[], str] = msgspec.field(default=lambda: os.urandom(16).hex())
 
     def lease_end(self, deadline_ms: int) -> int:
         """Epoch milliseconds. Past its deadline, by the clocks' difference, a worker is gone or a zombie."""

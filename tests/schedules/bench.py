@@ -198,7 +198,7 @@ def bench(*, keep: bool = True) -> Iterator[Bench]:
         patch.setattr(clocks, "SYSTEM", it.clock)
         patch.setattr(runtime, "random", SimpleNamespace(SystemRandom=lambda: _Even(0), Random=random.Random))
         patch.setattr(runtime, "consumer", it.consumer)
-        patch.setattr(engine, "secrets", SimpleNamespace(token_hex=lambda _: it.new_id()))
+        patch.setattr(engine, "os", SimpleNamespace(urandom=lambda _: SimpleNamespace(hex=it.new_id)))
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(stripe._api_requestor, "_generate_idempotency_key", it.new_id)
         patch.setattr(relay, "_rng", _Even(0))

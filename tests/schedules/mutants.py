@@ -250,7 +250,7 @@ MUTANTS = (
     Mutant(
         "one owner for the whole process",
         ENGINE,
-        "default=lambda: secrets.token_hex(16)",
+        "default=lambda: os.urandom(16).hex()",
         'default=lambda: "worker"',
         ("email", "payment"),
         CORE_TESTS,

@@ -81,7 +81,7 @@ class Ledger:
             self._url + path, method=method, headers={"Authorization": "Bearer sk_test_auditor"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=20) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=20) as response:  # noqa: S310 - the same address, http only
                 answer: Plain = json.load(response)
                 return answer
         except urllib.error.HTTPError as error:

@@ -78,7 +78,7 @@ def get(pk: str, sk: str) -> dict[str, Any] | None:
 
 def find(kind: str, id_: str) -> dict[str, Any] | None:
     """The item of an object, or None."""
-    return get(_partition(kind, id_), id_)
+    return get(_partition(kind, _period(id_)), id_)
 
 
 def intent(id_: str) -> Stored | None:
@@ -90,7 +90,7 @@ def intent(id_: str) -> Stored | None:
 def add_intent(new: JsonObject) -> Write:
     """Store a new intent."""
     open_period(table(), INTENTS, _period(new["id"]))
-    return put(_partition(INTENTS, new["id"]), new["id"], body={"S": json.dumps(new)}, revision={"N": "1"})
+    return put(_partition(INTENTS, _period(new["id"])), new["id"], body={"S": json.dumps(new)}, revision={"N": "1"})
 
 
 def change_intent(seen: Stored, new: JsonObject) -> Write:
@@ -100,14 +100,14 @@ def change_intent(seen: Stored, new: JsonObject) -> Write:
         "ConditionExpression": "revision = :seen",
         "ExpressionAttributeValues": {":seen": {"N": str(seen.revision)}},
     }
-    item = key(_partition(INTENTS, new["id"]), new["id"]) | attributes
+    item = key(_partition(INTENTS, _period(new["id"])), new["id"]) | attributes
     return Write({"Put": {"TableName": table(), "Item": item, **condition}})
 
 
 def add_charge(charge: JsonObject) -> list[Write]:
     """Enter a charge into the ledger."""
     open_period(table(), CHARGES, _period(charge["id"]))
-    partitions = (_partition(CHARGES, charge["id"]), charges_of(charge["payment_intent"]))
+    partitions = (_partition(CHARGES, _period(charge["id"])), charges_of(charge["payment_intent"]))
     return [put(pk, charge["id"], body={"S": json.dumps(charge)}) for pk in partitions]
 
 
@@ -132,7 +132,7 @@ def transact(writes: list[Write]) -> None:
 def newest_first(kind: str, before: str | None) -> Iterator[JsonObject]:
     """All objects of a kind, from the newest, or from the one before a given id."""
     for opened in _descending(_periods(kind), "<=", _period(before) if before else None):
-        yield from objects(f"{kind}#{opened['sk']['S']}", before)
+        yield from objects(_partition(kind, opened["sk"]["S"]), before)
 
 
 def objects(pk: str, before: str | None) -> Iterator[JsonObject]:
@@ -153,8 +153,8 @@ def _descending(pk: str, comparison: str, end: str | None) -> Iterator[dict[str,
         yield from page["Items"]
 
 
-def _partition(kind: str, id_: str) -> str:
-    return f"{kind}#{_period(id_)}"
+def _partition(kind: str, period: str) -> str:
+    return f"{kind}#{period}"
 
 
 def _period(id_: str) -> str:

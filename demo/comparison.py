@@ -38,6 +38,7 @@ class LaneReport:
     """A lane's numbers; `faults`: how many struck, by function and kind, as the functions counted them themselves.
 
     `explained`: orders mailed twice for which the promise says so, each with what cut the first try short.
+    `wrongs`: all, by kind; `unpromised`: without the mails that are explained.
     """
 
     name: str
@@ -59,15 +60,23 @@ class LaneReport:
         return {name: len(ids) for name, ids in self.wrongs.items()}
 
     @property
+    def unpromised(self) -> dict[str, list[str]]:
+        """A mail with a cause is what the promise names beforehand; it excuses nothing else of the same order."""
+        excused = {order_id for order_id, why in self.explained.items() if why}
+        return {
+            name: [order_id for order_id in ids if name != "mailed_twice" or order_id not in excused]
+            for name, ids in self.wrongs.items()
+        }
+
+    @property
     def kept(self) -> bool:
         """Nothing wrong, or nothing but what the promise names beforehand."""
-        wronged = {order_id for ids in self.wrongs.values() for order_id in ids}
-        return not self.violations and wronged <= set(self.explained)
+        return not self.violations and not any(self.unpromised.values())
 
     @property
     def wronged(self) -> int:
         """Orders with anything wrong that no promise named beforehand."""
-        return len({order_id for ids in self.wrongs.values() for order_id in ids} - set(self.explained))
+        return len({order_id for ids in self.unpromised.values() for order_id in ids})
 
 
 def report(
@@ -83,7 +92,9 @@ def report(
     verdict = judge(expected, told.witnessed)
     effects = _effects(expected, told, verdict)
     addresses = {order.order_id: order.email for order in expected}
-    worst = _worst(effects, told, set(second_mails))
+    explained = {order_id: why_mailed_again(order_id, addresses[order_id], told) for order_id in second_mails}
+    worst = _worst(effects, told, {order_id for order_id, why in explained.items() if why})
+    unexplained = [f"{order_id}: mailed twice, and nothing says why" for order_id, why in explained.items() if not why]
     return LaneReport(
         name=lane.name,
         orders=len(expected),
@@ -93,8 +104,8 @@ def report(
         faults=_faults(told),
         wrongs={name: getattr(verdict, name) for name in WRONGS},
         parked=verdict.parked,
-        explained={order_id: why_mailed_again(order_id, addresses[order_id], told) for order_id in second_mails},
-        violations=violations,
+        explained=explained,
+        violations=[*violations, *unexplained],
         effects=effects,
         worst=worst,
         story=story(worst, addresses[worst], told) if worst else (),
@@ -127,8 +138,8 @@ def _worst(effects: Sequence[Effects], told: Told, explained: set[str]) -> str:
     def badness(each: Effects) -> tuple[int, ...]:
         money = {"charged_twice", "charged_not_recorded", "lost"} & set(each.wrongs)
         id = each.order_id
-        wrongs = 0 if id in explained else len(each.wrongs)
-        return len(money), wrongs, max(0, each.charges - 1), deaths[id], faults[id], deliveries[id]
+        wrongs = set(each.wrongs) - ({"mailed_twice"} if id in explained else set())
+        return len(money), len(wrongs), max(0, each.charges - 1), deaths[id], faults[id], deliveries[id]
 
     return max(effects, key=badness).order_id if effects else ""
 
@@ -144,6 +155,10 @@ def as_data(run: Mapping[str, Any], lanes: Sequence[LaneReport]) -> dict[str, An
     """For the JSON file: what was run, and each lane."""
     return {
         "run": dict(run),
-        "lanes": [asdict(lane) | {"counts": lane.counts, "kept": lane.kept, "wronged": lane.wronged} for lane in lanes],
+        "lanes": [
+            asdict(lane)
+            | {"counts": lane.counts, "unpromised": lane.unpromised, "kept": lane.kept, "wronged": lane.wronged}
+            for lane in lanes
+        ],
         "ours_kept": all(lane.kept for lane in lanes if lane.name == OURS.name),
     }

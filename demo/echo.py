@@ -16,25 +16,19 @@ QUEUE_OF = {
 AT_ONCE = 6
 
 
-class Echo:
-    """Each record's events once more, and no oftener."""
+def echo(running: Running) -> int:
+    """Send each event of the records that are complete by now; answers how many."""
+    queues = Queues(running)
+    outboxes = [
+        json.loads(record["outbox"])
+        for record in Tables(running).records()
+        if record["status"] == "COMPLETED" and record.get("outbox")
+    ]
+    events = [entry["event"] for outbox in outboxes for entry in outbox]
 
-    def __init__(self, running: Running) -> None:
-        self._tables = Tables(running)
-        self._queues = Queues(running)
-        self._done: set[str] = set()
+    def send(event: dict[str, Any]) -> None:
+        queues.send(QUEUE_OF[event["type"]], json.dumps(event))
 
-    def again(self) -> int:
-        """Answers how many events were sent."""
-        events = []
-        for record in self._tables.records():
-            if record["status"] != "COMPLETED" or not record.get("outbox") or record["id"] in self._done:
-                continue
-            self._done.add(record["id"])
-            events += [entry["event"] for entry in json.loads(record["outbox"])]
-        with ThreadPoolExecutor(AT_ONCE) as at_once:
-            list(at_once.map(self._send, events))
-        return len(events)
-
-    def _send(self, event: dict[str, Any]) -> None:
-        self._queues.send(QUEUE_OF[event["type"]], json.dumps(event))
+    with ThreadPoolExecutor(AT_ONCE) as at_once:
+        list(at_once.map(send, events))
+    return len(events)

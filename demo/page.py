@@ -68,7 +68,7 @@ def _title(lane: Plain) -> str:
 def _card(lane: Plain) -> str:
     kept = lane["kept"]
     verdict = "✓ promise kept" if kept else f"✗ {lane['wronged'] or len(lane['violations'])} orders wronged"
-    wrongs = [f"{len(ids)} {WRONGS[name]}" for name, ids in _unexplained(lane).items() if ids]
+    wrongs = [f"{len(ids)} {WRONGS[name]}" for name, ids in lane["unpromised"].items() if ids]
     explained = len(lane["explained"])
     if explained:
         wrongs.append(f"{explained} mailed twice, as the promise says, and named")
@@ -81,10 +81,6 @@ def _card(lane: Plain) -> str:
         + "".join(f"<div>✗ {escape(each)}</div>" for each in lane["violations"])
         + "</div>"
     )
-
-
-def _unexplained(lane: Plain) -> dict[str, list[str]]:
-    return {name: [id for id in ids if id not in lane["explained"]] for name, ids in lane["wrongs"].items()}
 
 
 def _numbers(lanes: Sequence[Plain]) -> str:
@@ -115,21 +111,23 @@ def _number(value: int) -> str:
 
 
 def _wrong(lane: Plain, name: str) -> str:
-    ids = set(lane["wrongs"][name])
-    if ids - set(lane["explained"]):
-        return f'<td class="n bad">✗ {len(ids)}</td>'
-    return f'<td class="n known">○ {len(ids)}</td>' if ids else '<td class="n good">✓ 0</td>'
+    count = len(lane["wrongs"][name])
+    if lane["unpromised"][name]:
+        return f'<td class="n bad">✗ {count}</td>'
+    return f'<td class="n known">○ {count}</td>' if count else '<td class="n good">✓ 0</td>'
 
 
 def _worst(lane: Plain) -> str:
     if not lane["worst"]:
         return f"<h3>{_title(lane)}</h3><p>No order.</p>"
     (effects,) = (each for each in lane["effects"] if each["order_id"] == lane["worst"])
-    wrongs = ", ".join(WRONGS[name] for name in effects["wrongs"])
-    if lane["worst"] in lane["explained"]:
-        said = f'<span class="known">{wrongs}, as the promise says</span>'
+    bad = [name for name in effects["wrongs"] if lane["worst"] in lane["unpromised"][name]]
+    if bad:
+        said = f'<span class="bad">✗ {", ".join(WRONGS[name] for name in bad)}</span>'
+    elif effects["wrongs"]:
+        said = '<span class="known">mailed twice, as the promise says</span>'
     else:
-        said = f'<span class="bad">✗ {wrongs}</span>' if wrongs else '<span class="good">✓ done once</span>, met most'
+        said = '<span class="good">✓ done once</span>, met most'
     start = min(moment["at_ms"] for moment in lane["story"] if moment["at_ms"] is not None)
     rows = "".join(_moment(moment, start) for moment in lane["story"])
     head = '<th class="n">s</th><th>what</th><th>who</th><th></th>'

@@ -14,7 +14,8 @@ def effects_plot(lane: Mapping[str, Any]) -> str:
     columns = lane["effects"]
     above = min(MOST, max((each["charges"] for each in columns), default=1)) or 1
     below = min(MOST, max((each["mails"] for each in columns), default=1)) or 1
-    drawn = "".join(_column(each, above, below, each["order_id"] in lane["explained"]) for each in columns)
+    again = set(lane["unpromised"]["mailed_twice"])
+    drawn = "".join(_column(each, above, below, each["order_id"] not in again) for each in columns)
     return f'<div class="plot">{drawn}</div>'
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from demo.audit import Verdict
 from demo.comparison import WRONGS, LaneReport
 
 
@@ -80,19 +79,20 @@ def show_comparison(out: Console, lanes: Sequence[LaneReport], title: str, remar
 
 
 def _wrong(lane: LaneReport, wrong: str) -> str:
-    ids = set(lane.wrongs[wrong])
-    if ids - set(lane.explained):
-        return f"[bold red]{len(ids)} ✗[/]"
-    return f"[yellow]{len(ids)} ○[/]" if ids else "0"
+    count = len(lane.wrongs[wrong])
+    if lane.unpromised[wrong]:
+        return f"[bold red]{count} ✗[/]"
+    return f"[yellow]{count} ○[/]" if count else "0"
 
 
 def _verdict(lane: LaneReport) -> str:
     return "[bold green]✓ KEPT[/]" if lane.kept else f"[bold red]✗ {lane.wronged or 'all'} wronged[/]"
 
 
-def show_audit(out: Console, verdict: Verdict, explained: Mapping[str, str]) -> None:
+def show_audit(out: Console, ours: LaneReport) -> None:
     """Print what the strict audit of ours says: what the promise explains, and what it does not."""
-    if verdict.second_mails:
+    explained = {order_id: why for order_id, why in ours.explained.items() if why}
+    if explained:
         out.print(
             f"\nOurs told twice, within the promise (the outcome of a send was unknown): {len(explained)}\n"
             "A worker that dies has up to ten orders in hand: the fault may have been another's.",
@@ -100,12 +100,12 @@ def show_audit(out: Console, verdict: Verdict, explained: Mapping[str, str]) -> 
         )
         for order_id, why in explained.items():
             out.print(f"  {order_id}: {why}", markup=False)
-    if verdict.violations:
-        out.print(f"\n[bold red]VIOLATED[/]: {len(verdict.violations)} findings in ours")
-        for violation in verdict.violations:
-            out.print(f"  {violation.order_id or '-'}: {violation.what}", markup=False)
+    if ours.violations:
+        out.print(f"\n[bold red]VIOLATED[/]: {len(ours.violations)} findings in ours")
+        for violation in ours.violations:
+            out.print(f"  {violation}", markup=False)
         return
     out.print(
         "\n[bold green]KEPT[/]: ours made for each order exactly one charge or one decline, one final state, "
-        f"one mail{' (but those above)' if verdict.second_mails else ''}."
+        f"one mail{' (but those above)' if explained else ''}."
     )

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 
-from demo.echo import Echo
+from demo.echo import echo
 from demo.faults import plan as faults_plan
 from demo.faults.journal import Journal
 from demo.kills import Kill, Killer
@@ -49,7 +49,7 @@ class Run:
         self._plan = plan(seed)
         self._sent: list[Planned] = []
         self._sender = Sender(running, RATE, others, MOST_SHARED, lambda key: is_due(seed, faults, key))
-        self._echo = Echo(running)
+        self._running = running
         self._rest = {lane: Rest(running, lane) for lane in (OURS, *others)}
         self._journal = journal
         self._killers = [
@@ -66,8 +66,8 @@ class Run:
         """Raises NotAccepted if an order is refused; TimeoutError if the pipeline does not come to rest."""
         with self._killing():
             self._send(steps, f"{self._orders} orders, each two or three times", self._orders)
-            with steps.step("all events once more, as a relay may send them") as tell:
-                tell(detail=f"{self._echo.again()} events")
+            with steps.step("the events so far once more, as a relay may send them") as tell:
+                tell(detail=f"{echo(self._running)} events")
             while not self._all_killed() and len(self._sent) < MOST:
                 self._settle(steps, "work and kills", enough=self._all_killed)
                 if not self._all_killed():

@@ -41,7 +41,8 @@ def tables(counts: Counts, load: Load, at: Prices) -> str:
         [*row, *other[1:]]
         for row, other in zip(table.peer_rows(counts, load, at), table.peer_rows(counts, full, at), strict=True)
     ]
-    doubtful = f" Not checked against AWS's own list: {', '.join(at.unchecked).replace('_', ' ')}." if at.unchecked else ""
+    unseen = ", ".join(at.unchecked).replace("_", " ")
+    doubtful = f" Not checked against AWS's own list: {unseen}." if unseen else ""
     return f"""## {load.orders:,.0f} orders a month in {at.region}, {load.duplicates:.0%} of all messages twice
 
 Prices of {at.read_on}.{doubtful} USD a million orders, each message alone in its batch; in tens {usd_text(tens)}

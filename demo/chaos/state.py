@@ -46,17 +46,34 @@ def resume(path: Path, orders: int, faults: float, seed: int | None) -> State | 
 
     One that was made with other versions is not gone on with: its report would name the wrong ones.
     """
-    if not path.exists():
+    state = _read(path)
+    if state is None:
         return None
+    same = (state.asked.orders, state.asked.faults) == (orders, faults) and seed in (None, state.asked.seed)
+    same &= state.asked.leg == LEG and state.versions == versions()
+    return state if same and state.left else None
+
+
+def set_aside(path: Path) -> Path | None:
+    """Give an unfinished run's file a name of its own, so that the next does not write over it; answers the name."""
+    state = _read(path)
+    if state is None or not state.done or not state.left:
+        return None
+    asked = state.asked
+    aside = path.with_stem(f"{path.stem}-{asked.orders}-{asked.seed}-{asked.faults:g}")
+    os.replace(path, aside)
+    return aside
+
+
+def _read(path: Path) -> State | None:
+    """Nothing where there is no file, or one of another form: an older program's."""
     try:
         data = json.loads(path.read_text())
         state = State(Asked(**data["asked"]), data["versions"], data["done"])
-        whole = all(leg["lanes"] for leg in state.done)
-        same = (state.asked.orders, state.asked.faults) == (orders, faults) and seed in (None, state.asked.seed)
-        same &= data["asked"]["leg"] == LEG and state.versions == versions()
-        return state if whole and same and state.left else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None  # of another form: an older program's
+        # An older program named no size of its legs: it would not be this one's.
+        return state if data["asked"]["leg"] and all(leg["lanes"] for leg in state.done) else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def save(state: State, path: Path) -> None:

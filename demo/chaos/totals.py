@@ -23,13 +23,13 @@ class Totals:
         return 100 * counts["cut_short"] / counts["deliveries"] if counts["deliveries"] else 0.0
 
     @property
-    def tame(self) -> list[str]:
-        """The lanes that suffered fewer deaths than promised."""
-        return [lane for lane in self.lanes if self.cut_short_percent(lane) < LEAST_PERCENT]
-
-    @property
-    def kept(self) -> bool:
-        return not self.violations and not self.tame
+    def too_tame(self) -> str:
+        """Which lanes suffered fewer deaths than a long run promises, and what to do; empty if none."""
+        lanes = [lane for lane in self.lanes if self.cut_short_percent(lane) < LEAST_PERCENT]
+        if not lanes:
+            return ""
+        of = " and ".join(lanes)
+        return f"Too tame to prove much: fewer than {LEAST_PERCENT:g} % of the deliveries of {of} were cut short."
 
 
 def totals(state: State) -> Totals:

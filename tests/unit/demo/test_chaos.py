@@ -14,7 +14,7 @@ from demo.chaos import __main__ as command
 from demo.chaos import leg as legs
 from demo.chaos.page import page
 from demo.chaos.replay import Replayer
-from demo.chaos.state import LEG, Asked, State, resume, save
+from demo.chaos.state import LEG, Asked, State, resume, save, set_aside
 from demo.chaos.totals import totals
 from demo.comparison import WRONGS
 from demo.lanes import NAIVE, OURS
@@ -114,19 +114,53 @@ def test_the_totals_are_the_sums_of_all_legs() -> None:
     assert found.lanes["naive"]["charged_twice"] == 18
     assert (found.seconds, found.peak_mb) == (180, 300)
     assert found.second_mails == {"ord_1": "a death"}
-    assert found.kept
+    assert (found.violations, found.too_tame) == ([], "")
 
 
 def test_a_violation_of_any_leg_breaks_the_run() -> None:
     found = totals(State(ASKED, done=[leg(violations=["ord_1: 2 charges"]), leg()]))
-    assert not found.kept
     assert found.violations == ["ord_1: 2 charges"]
 
 
-def test_a_run_with_fewer_deaths_than_promised_is_none() -> None:
-    found = totals(State(ASKED, done=[leg(lanes={"ours": lane(), "naive": lane(cut_short=4)})]))
-    assert found.tame == ["naive"]
-    assert not found.kept
+def test_a_run_with_fewer_deaths_than_promised_says_so_and_which_lane_but_breaks_no_promise() -> None:
+    state = State(ASKED, done=[leg(lanes={"ours": lane(), "naive": lane(cut_short=4)})])
+    assert "fewer than 5 % of the deliveries of naive were" in totals(state).too_tame
+    text = page(state)
+    assert "✗ **Too tame" in text
+    assert "✓ Ours kept its promise" in text
+
+
+@pytest.mark.parametrize("faults", ["7.9", "51"])
+def test_faults_that_prove_nothing_or_never_end_are_refused_before_anything_runs(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], faults: str
+) -> None:
+    monkeypatch.setattr(command, "STATE", path)
+    monkeypatch.setattr("sys.argv", ["chaos", "--faults", faults])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert "faults in 8 to 50 percent" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_another_run_takes_nothing_of_an_unfinished_one_away(path: Path) -> None:
+    save(State(ASKED, done=[leg()]), path)
+    aside = set_aside(path)
+    assert aside == path.parent / f"chaos-{ASKED.orders}-7-15.json"
+    assert not path.exists()
+    found = resume(aside, ASKED.orders, ASKED.faults, ASKED.seed)
+    assert found is not None
+    assert found.done == [leg()]
+
+
+@pytest.mark.parametrize("legs", [0, 3])
+def test_a_run_with_no_leg_or_all_legs_done_is_written_over(path: Path, legs: int) -> None:
+    save(State(ASKED, done=[leg()] * legs), path)
+    assert set_aside(path) is None
+    assert path.exists()
+
+
+def test_where_no_run_was_nothing_is_set_aside(path: Path) -> None:
+    assert set_aside(path) is None
 
 
 def test_the_page_names_seed_versions_and_each_second_mail_with_its_cause() -> None:
@@ -210,6 +244,26 @@ class OutputsOf:
 def test_the_page_of_a_run_that_is_not_finished_says_so() -> None:
     assert "So far, after 1 of 3 legs:" in page(State(ASKED, done=[leg()]))
     assert "So far" not in page(State(ASKED, done=[leg()] * 3))
+
+
+def test_a_run_that_starts_beside_an_unfinished_one_says_where_that_is_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(_: State) -> None:
+        raise KeyboardInterrupt
+
+    save(State(ASKED, done=[leg()]), path)
+    monkeypatch.setattr(command, "STATE", path)
+    monkeypatch.setattr(command, "_run", stopped)
+    monkeypatch.setattr("sys.argv", ["chaos", "--orders", str(2 * LEG), "--seed", "8"])
+    handled = signal.getsignal(signal.SIGTERM)
+    try:
+        assert command.main() == 130
+    finally:
+        signal.signal(signal.SIGTERM, handled)
+    kept = path.parent / f"chaos-{ASKED.orders}-7-15.json"
+    assert kept.exists()
+    assert kept.name in capsys.readouterr().out.replace("\n", "")
 
 
 @pytest.mark.parametrize("legs", [0, 1])

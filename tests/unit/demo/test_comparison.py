@@ -66,8 +66,9 @@ TWICE = witnessed(mails=[mail(ONE, 5), mail(ONE, 21), mail(TWO)])
 def why(**told: Any) -> str:
     """What explains that ord_1 was mailed after 5 s, and again after 21."""
     found = ours(second_mails=["ord_1"], witnessed=TWICE, **told)
-    assert found.kept
     assert found.counts["mailed_twice"] == 1
+    assert found.kept is bool(found.explained["ord_1"])
+    assert found.wronged == (0 if found.kept else 1)
     return found.explained["ord_1"]
 
 
@@ -123,6 +124,22 @@ def test_of_three_mails_each_must_be_explained() -> None:
         deliveries=[delivery("email", 4, None), delivery("email", 20, 22, pid=8), delivery("email", 39, 41, pid=9)],
     )
     assert found.explained["ord_1"] == ""
+    assert found.violations == ["ord_1: mailed twice, and nothing says why"]
+    assert not found.kept
+
+
+def test_an_explained_mail_excuses_nothing_else() -> None:
+    found = ours(
+        second_mails=["ord_1"],
+        witnessed=witnessed(
+            charges=[charge(ONE, 1), charge(ONE, 2, "ch_3")], mails=[mail(ONE, 5), mail(ONE, 21), mail(TWO)]
+        ),
+        faults=[fault("email", Kind.DIE_AFTER, 5)],
+        deliveries=[delivery("email", 4, None), AGAIN],
+    )
+    assert found.explained["ord_1"]
+    assert found.unpromised["mailed_twice"] == []
+    assert (found.kept, found.wronged, found.worst) == (False, 1, "ord_1")
 
 
 def test_what_befell_another_step_or_another_order_or_later_explains_no_mail() -> None:

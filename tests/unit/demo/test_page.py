@@ -101,11 +101,23 @@ def test_what_comes_from_elsewhere_is_text_and_never_a_tag() -> None:
     assert "a &lt;remark&gt;" in page(data)
 
 
+def test_an_explained_mail_hides_nothing_else_that_is_wrong_with_the_order() -> None:
+    told = Told(
+        witnessed(charges=[charge(ONE, 1), charge(ONE, 2, "ch_3")], mails=[mail(ONE), mail(ONE), mail(TWO)]),
+        faults=[fault("email", Kind.DIE_AFTER, 5)],
+        deliveries=[delivery("email", 4, None)],
+    )
+    drawn = page(as_data(RUN, [report(OURS, [ONE, TWO], told, second_mails=["ord_1"])]))
+    assert '<span class="bad">✗ charged twice</span>' in drawn
+    assert '<td class="n bad">✗ 1</td>' in drawn
+    assert "<div>1 charged twice, 1 mailed twice, as the promise says, and named</div>" in drawn
+
+
 def column(**order: Any) -> str:
     return effects_plot({"effects": [{"order_id": "ord_1", "charges": 1, "mails": 1, "pays": True} | order]} | LANE)
 
 
-LANE: dict[str, Any] = {"explained": {}}
+LANE: dict[str, Any] = {"unpromised": {"mailed_twice": ["ord_1"]}}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +138,6 @@ def test_a_column_has_a_mark_for_each_effect(order: dict[str, Any], classes: dic
 
 
 def test_a_second_mail_that_the_promise_names_has_a_mark_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LANE, "explained", {"ord_1": "a death"})
+    monkeypatch.setitem(LANE, "unpromised", {"mailed_twice": []})
     assert 'class="told"' in column(mails=2)
     assert 'class="extra"' not in column(mails=2)

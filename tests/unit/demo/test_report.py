@@ -5,12 +5,14 @@ from typing import Any
 
 from rich.console import Console
 
-from demo.audit import Verdict, Violation
 from demo.comparison import report
+from demo.faults.plan import Kind
 from demo.lanes import NAIVE, OURS
 from demo.report import show_audit, show_comparison
 from demo.story import Told
-from tests.unit.demo.told import ONE, TWO, charge, mail, witnessed
+from tests.unit.demo.told import ONE, TWO, charge, delivery, fault, mail, witnessed
+
+TWICE = witnessed(mails=[mail(ONE, 5), mail(ONE, 21), mail(TWO)])
 
 
 def shown(show: Any, *arguments: Any) -> str:
@@ -25,7 +27,8 @@ def row(text: str, name: str) -> list[str]:
 
 
 def test_the_lanes_stand_beside_each_other() -> None:
-    ours = report(OURS, [ONE, TWO], Told(witnessed(mails=[mail(ONE), mail(ONE), mail(TWO)])), second_mails=["ord_1"])
+    told = Told(TWICE, faults=[fault("email", Kind.DIE_AFTER, 5)], deliveries=[delivery("email", 4, None)])
+    ours = report(OURS, [ONE, TWO], told, second_mails=["ord_1"])
     naive = report(NAIVE, [ONE, TWO], Told(witnessed(charges=[charge(ONE, 1), charge(ONE, 2)], mails=[])))
     text = shown(show_comparison, [ours, naive], "Side by side", ["and why"])
     assert row(text, "orders") == ["2", "2"]
@@ -37,13 +40,20 @@ def test_the_lanes_stand_beside_each_other() -> None:
 
 
 def test_a_second_mail_is_listed_with_its_cause() -> None:
-    text = shown(show_audit, Verdict(second_mails=["ord_1"]), {"ord_1": "worker 7 died with it"})
-    assert "ord_1: worker 7 died with it" in text
+    told = Told(TWICE, faults=[fault("email", Kind.DIE_AFTER, 5)], deliveries=[delivery("email", 4, None)])
+    text = shown(show_audit, report(OURS, [ONE, TWO], told, second_mails=["ord_1"]))
+    assert "ord_1: worker 7 died: die_after at call 2 of email for ord_1" in text
     assert "KEPT" in text
 
 
 def test_a_violation_is_listed_and_nothing_is_called_kept() -> None:
-    text = shown(show_audit, Verdict([Violation("ord_1", "2 charges")]), {})
+    text = shown(show_audit, report(OURS, [ONE, TWO], Told(witnessed()), violations=["ord_1: 2 charges"]))
     assert "VIOLATED" in text
     assert "ord_1: 2 charges" in text
     assert "KEPT" not in text
+
+
+def test_a_second_mail_with_no_cause_is_a_violation() -> None:
+    text = shown(show_audit, report(OURS, [ONE, TWO], Told(TWICE), second_mails=["ord_1"]))
+    assert "VIOLATED" in text
+    assert "ord_1: mailed twice, and nothing says why" in text

@@ -165,7 +165,7 @@ def limits() -> Iterator[Limit]:
 
 
 def workers_per_order() -> float:
-    """Workers busy for one order a second: the consumers' full batches, the API, the relay."""
-    consumers = sum(stage.workers / capacity(stage) for stage in stages(prod(), RATES[1]))
+    """Workers busy for one order a second, as prod is set: the consumers' full batches, the API, the relay."""
+    consumers = sum(stage.workers / capacity(stage) for stage in stages(prod()))
     api = seconds_of(stored()["ours"]["alone"]["first"]["api"])
     return consumers + api + len(QUEUES) / relay_per_s()

@@ -157,7 +157,9 @@ class Actions:
         wronged = ", ".join(f"{each['title']} {each['wronged']}" for each in report)
         early = sum(each["unfinished"] for each in report)
         so_far = f" {early} are still on their way, so ask again when they are through." if early else ""
-        return Said(f"Audit of {len(entries)} orders. Wronged: {wronged}.{so_far}", report)
+        parked = sum(len(each["parked"]) for each in report)
+        aside = f" {parked} are in a DLQ: nothing in it is lost, and a replay goes on with it." if parked else ""
+        return Said(f"Audit of {len(entries)} orders. Wronged: {wronged}.{so_far}{aside}", report)
 
     def _judged(self, lane: Lane) -> dict[str, Any]:
         """By the same witnesses in every lane; ours by an operator's audit (`make audit`) besides."""
@@ -166,7 +168,6 @@ class Actions:
         wrong = {
             "charged more than once": verdict.charged_twice,
             "mailed more than once": verdict.mailed_twice,
-            "in a DLQ": verdict.parked,
             # Of an order that is on its way nobody can say this yet.
             "charged, and no row says so": tuple(id for id in verdict.charged_not_recorded if id not in verdict.stuck),
             "not finished, and no message is left": verdict.lost,
@@ -185,6 +186,7 @@ class Actions:
             "title": TITLES[lane.name],
             "findings": findings,
             "wronged": len(wronged),
+            "parked": list(verdict.parked),
             "unfinished": len(verdict.stuck),
             "by": "the same witnesses, and `make audit`" if lane is OURS else "ledger, mailbox, rows, queues",
         }

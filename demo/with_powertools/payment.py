@@ -1,7 +1,8 @@
 """Payment: charge the card, mark the order, tell the email step. The provider's key is made of the order.
 
 What is left: an error after the charge deletes the claim, and the next try has only the provider's memory, which is a
-day long and replays a stored 500 all that time. A worker that stalled overwrites or deletes its successor's record.
+day long and replays a stored 500 all that time; one who thinks of it retrieves the intent after an error, within that
+day. A worker that stalled overwrites or deletes its successor's record.
 """
 
 import json

@@ -315,6 +315,7 @@ function audited(report) {
     lane.findings.length
       ? el("ul", {}, ...lane.findings.map((each) => el("li", { class: "bad" }, `✗ ${each.what}: ${named(each.orders)}`)))
       : el("p", { class: "good" }, "✓ Nothing is wrong."),
+    ...(lane.parked.length ? [el("p", { class: "waits" }, `○ in a DLQ, not lost: ${named(lane.parked)}`)] : []),
     el("p", { class: "note" }, `Asked: ${lane.by}.${lane.unfinished ? ` ${many(lane.unfinished, "order")} still on the way.` : ""}`))));
   $("report").hidden = false;
   $("h-report").focus();

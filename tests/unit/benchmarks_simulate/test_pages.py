@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from benchmarks.simulate import page, plots
 from benchmarks.simulate.limits import RATES, limits, partitions, units
-from benchmarks.simulate.parameters import capacity, describe, prod, service_s, stages
+from benchmarks.simulate.parameters import QUEUES, capacity, describe, prod, service_s, stages
 from benchmarks.simulate.runs import run, stored
 from benchmarks.simulate.scenarios import scenarios
 from shared.orders.row import OPEN_SHARDS
@@ -52,5 +52,7 @@ def test_limits_are_in_orders_a_second() -> None:
     assert index.orders_per_s == OPEN_SHARDS * 1000 / units("index_units")
     assert index.needs(RATES[1]) == RATES[1] * units("index_units")
     assert found["payments", "workers"].orders_per_s == capacity(stages(prod())[1])
+    workers = sum(found[queue, "workers"].needs(RATES[1]) for queue in QUEUES)
+    assert found["account", "workers"].needs(RATES[1]) > workers  # the API and the relay besides
     assert partitions(1) == 4
     assert partitions(1000) == 1000 * units("write_units of idempotency") / 1000

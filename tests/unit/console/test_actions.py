@@ -224,6 +224,22 @@ def test_an_order_on_its_way_is_not_yet_wronged(press: Actions, book: Book, monk
     assert "1 are still on their way" in said.text
 
 
+def test_an_order_in_a_dlq_is_told_apart_and_not_called_wronged(
+    press: Actions, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = book.open(1)
+    parked = Witnessed([], [], [row(entry, "placed")], frozenset(), frozenset({entry.order_id}))
+    late = SimpleNamespace(kind="late", detail="placed", order_id=entry.order_id)
+    audited(monkeypatch, {NAIVE: parked, OURS: parked}, [late])
+    said = press("audit")
+    assert said.text == (
+        "Audit of 1 orders. Wronged: Naive 0, This repository 0. "
+        "2 are in a DLQ: nothing in it is lost, and a replay goes on with it."
+    )
+    for lane in said.report:
+        assert (lane["findings"], lane["wronged"], lane["parked"]) == ([], 0, [entry.order_id])
+
+
 def test_no_button_is_at_work_twice_at_once_but_others_are(
     press: Actions, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:

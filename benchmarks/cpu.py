@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks import subjects
 from benchmarks.environment import quiet
-from benchmarks.figure import Figure, Verdict, require
+from benchmarks.figure import Figure, Verdict
 from benchmarks.line import Call, Line, replay
 from benchmarks.measuring import cpu_us, interleaved
 from benchmarks.subjects import CONTEXT, Effects, Subject, batch
@@ -15,16 +15,16 @@ GOAL = 1.10
 NOTES = (
     "Bare: the very calls that the step made, recorded and made again, by a client as boto3 makes it.",
     (
-        "Our own client spares botocore two things (shared/aws.py): what the guard alone adds is seen against the same "
-        "calls by its own client."
+        "Our own client spares botocore two things (shared/aws.py): what guard and business add is seen against the "
+        "same calls by its own client."
     ),
     (
         "Of the peers' four requests two are their row write and their event. In ours these are part of the commit; "
         "the event is sent by the relay, ten to a request."
     ),
     (
-        "The handler takes ten records at a time: ours in threads, with a log line and a metric; the peers, as "
-        "published, one after the other with neither."
+        "The handler takes ten records at a time: ours in threads, which here all want the processor at once, with a "
+        "log line and a metric; the peers, as published, one after the other with neither."
     ),
 )
 
@@ -49,7 +49,7 @@ def measure(quick: bool) -> Figure:
     rows, verdicts = [], []
     for subject in of:
         step, handler, bare, plain = (f"{subject.name}: {what}" for what in ("step", "handler", "bare", "plain"))
-        over = round(samples.ratio(step, plain), 3)
+        over, these = (round(samples.ratio(step, calls), 3) for calls in (plain, bare))
         rows.append(
             {
                 "": subject.name,
@@ -58,12 +58,13 @@ def measure(quick: bool) -> Figure:
                 "step, µs": round(samples.median(step)),
                 "step / bare": over,
                 "by its own client, µs": round(samples.median(bare)),
-                "step / these": round(samples.ratio(step, bare), 3),
+                "step / these": these,
                 "handler a record, µs": round(samples.median(handler)),
             }
         )
         if subject.name.startswith("ours"):
             verdicts.append(Verdict(f"{subject.name}, step over bare calls", over, GOAL))
+            verdicts.append(Verdict(f"{subject.name}, step over the same calls by its own client", these, GOAL))
     return Figure(
         "cpu",
         "CPU of a step with real botocore and no network, over the same calls made bare",
@@ -93,13 +94,14 @@ def _runs(subject: Subject, line: Line, effects: Effects, times: int) -> dict[st
         subject.check(ten, line, effects)
         return cost
 
-    calls = line.recording(lambda: subject.step(one[0]))
+    # Of as many orders, since the same bytes again and again are found in the processor's cache.
+    calls = line.recording(lambda: [subject.step(record) for record in one])
     again = [(_plain(client), operation, params) for client, operation, params in calls]
 
     def replayed(which: list[Call]) -> float:
         _clear(line, effects)
-        cost = cpu_us(replay(which), times)
-        require(line.count().total() == times * subject.requests.total(), f"{line.count()} in {times} replays")
+        cost = cpu_us(replay(which), 1) / times
+        subject.check_sent(one, line)
         return cost
 
     runs = {"step": by_step, "handler": by_handler, "bare": lambda: replayed(calls), "plain": lambda: replayed(again)}

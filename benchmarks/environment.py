@@ -29,7 +29,7 @@ ENVIRONMENT = {
     "STEP_NEEDS_S": "10",
     "BACKOFF_BASE_S": "2",
     "BACKOFF_CAP_S": "900",
-    "CONCURRENCY": "10",  # the batch size, as in the stacks
+    "CONCURRENCY": "10",  # as many as the largest batch, the order function's
     "QUEUE_URL": QUEUE_URL + "payments",
     "DLQ_URL": QUEUE_URL + "payments-dlq",
     "NEXT_QUEUE_URL": QUEUE_URL + "emails",

@@ -17,6 +17,7 @@ from demo.local.stack import LocalStack
 GOAL = 1.10
 AT_ONCE = 20  # orders
 RECENT = 25  # times so many
+WARM = 300  # orders before the first that counts: a cold emulator and cold workers would flatter all that follows
 SIZES = (100, 1_000, 10_000)
 REQUEST = re.compile(r"-> service=(\w+) ")
 
@@ -31,7 +32,8 @@ def measure(quick: bool) -> Figure:
     with tempfile.TemporaryDirectory() as directory, quiet(), LocalStack(Path(directory) / "local") as running:
         log = Path(directory) / "local" / "ministack.log"
         pipeline = Pipeline(running, OURS)
-        pipeline.drive(order_ids("warm", 50))
+        for number in range(1 if quick else WARM // at_once):
+            pipeline.drive(order_ids(f"warm_{number}", at_once))
         took: list[float] = []
         for size in sizes:
             before, asked, seen = _requests(log), pipeline.asked.copy(), len(took)

@@ -109,7 +109,7 @@ class Times:
 
     @property
     def stream_age_s(self) -> int:
-        """Records older than this the relay gives up: by then the sweep sends their events."""
+        """Records older than this the relay gives up at the latest: by then the sweep sends their events."""
         return max(self.sweep_age_s, STREAM_AGE_LEAST_S)
 
     @property

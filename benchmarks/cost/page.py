@@ -9,6 +9,7 @@ from benchmarks.cost import ours, peers, table
 from benchmarks.cost.ours import Load
 from benchmarks.cost.pricing import Prices, prices
 from benchmarks.cost.table import MICRO, markdown, usd_text
+from benchmarks.simulate.parameters import prod
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "cost.md"
 TEMPLATE = Path(__file__).with_suffix(".md")
@@ -89,7 +90,9 @@ def _figures(counts: Counts, at: Prices) -> dict[str, Any]:
         for bill in ours.stages(counts, SHOWN).values()
     )
     bare = sum(peers.bare(counts, step)["write_units"] for step in ours.QUEUES)
+    set_to = prod()
     return {
+        "batches": ", ".join(f"{set_to.flow(function).batch_size} in {function}" for function in ours.QUEUES),
         "atomicity": usd_text(found["of_it_atomicity"]),
         "whole": usd_text(sum(found["per_million_orders"].values())),
         "index": usd_text(index),

@@ -49,26 +49,26 @@ def bare(counts: Counts, step: str) -> dict[str, float]:
 
 
 def durable(counts: Counts, load: Load) -> Bill:
-    """One durable function, started by the queue; a duplicate finds the execution of its name."""
+    """One durable function, started by name; a duplicate finds that execution."""
     steps = [bare(counts, step) for step in QUEUES]
     written = (counts["bytes"]["request"] + counts["bytes"]["results"]) / assumed.GB
-    bill = bill_of({**total(steps), "invocations": 1}, 1, queue=True)
+    bill = bill_of({**total(steps), "invocations": 1}, 1)
     bill["durable_operation"] = assumed.DURABLE_OPERATIONS
     bill["durable_gb_written"] = written
     bill["durable_gb_month"] = written * assumed.DURABLE_RETAINED_MONTHS
-    return total([bill, times(_received(), load.duplicates)])
+    return total([bill, times(_dispatched(), 1 + load.duplicates)])
 
 
 def standard(counts: Counts, load: Load) -> Bill:
-    """A pipe from the queue to a state machine of three Lambda tasks; a duplicate finds the execution of its name."""
+    """A state machine of three Lambda tasks, started by name; a duplicate finds that execution."""
     bill = _tasks(counts)
     bill["state_transition"] = assumed.STATE_TRANSITIONS
-    return total([bill, times(_piped(), load.duplicates)])
+    return total([bill, times(_dispatched(), 1 + load.duplicates)])
 
 
 def express(counts: Counts, load: Load) -> Bill:
-    """As above, and what runs is not remembered: a duplicate runs it all once more."""
-    bill = _tasks(counts)
+    """As above behind a pipe, and what runs is not remembered: a duplicate runs it all once more."""
+    bill = total([_tasks(counts), {"sqs_request": assumed.POLLER_REQUESTS, "pipe_request": 1}])
     seconds = sum(seconds_of({**bare(counts, step), "invocations": 1}) for step in QUEUES)
     bill["express_request"] = 1
     bill["express_gb_second"] = seconds * assumed.EXPRESS_MEMORY_MB / 1024
@@ -78,10 +78,8 @@ def express(counts: Counts, load: Load) -> Bill:
 def temporal(counts: Counts, load: Load) -> Bill:
     """The activities as Lambda invocations, to have their time at the same price; Actions are priced by the month."""
     bill = _tasks(counts)
-    del bill["pipe_request"]
-    bill["lambda_request"] += 1  # what starts the workflow
     bill["temporal_gb_hour"] = assumed.TEMPORAL_HISTORY_KB * assumed.KB / assumed.GB * assumed.TEMPORAL_RETENTION_H
-    return total([bill, times(_received(), load.duplicates)])
+    return total([bill, times(_dispatched(), 1 + load.duplicates)])
 
 
 def month_usd(counts: Counts, load: Load, at: Prices) -> dict[str, float]:
@@ -105,14 +103,14 @@ def _apart(bill: Bill) -> Bill:
 
 
 def _tasks(counts: Counts) -> Bill:
-    """Three tasks, and the pipe that starts them."""
-    return total([*(bill_of({**bare(counts, step), "invocations": 1}, 1) for step in QUEUES), _piped()])
+    return total(bill_of({**bare(counts, step), "invocations": 1}, 1) for step in QUEUES)
 
 
-def _piped() -> Bill:
-    return {"sqs_request": assumed.POLLER_REQUESTS, "pipe_request": 1}
+def _dispatched() -> Bill:
+    """A function takes the message off its queue and starts an execution by the order's name, or finds it there.
 
-
-def _received() -> Bill:
-    """A message that turns out to be known: received, deleted, looked at."""
+    Neither an event source mapping nor a pipe gives an execution a name:
+    https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-idempotency.html
+    https://docs.aws.amazon.com/eventbridge/latest/pipes-reference/API_PipeTargetStateMachineParameters.html
+    """
     return bill_of({"invocations": 1}, 1, queue=True)

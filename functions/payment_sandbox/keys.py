@@ -139,7 +139,7 @@ def _release(claim: Claim) -> None:
 
 
 def prune(deadline: float) -> tuple[int, bool]:
-    """Forget every answer, as Stripe does after a day. A key in flight stays in flight.
+    """Forget every answer, as Stripe does after a day. A key that has none yet stays in flight.
 
     Returns how many there were, and whether some are left: it stops a second before the deadline (epoch seconds).
     """

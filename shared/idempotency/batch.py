@@ -69,7 +69,7 @@ def sqs_handler(step: Step[Any]) -> Callable[[dict[str, Any], Any], dict[str, An
     It raises, so that the whole batch comes back, only where a failed record can not be named.
     """
     if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-        runtime.consumer()  # clients are made while Lambda starts the worker, outside the function's timeout
+        runtime.consumer()  # DynamoDB's client is made while Lambda starts the worker, outside the function's timeout
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         consumer = runtime.consumer()
@@ -157,7 +157,14 @@ def _run_job(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) ->
     except StepError as error:
         if isinstance(error, Superseded):
             job.counts[telemetry.LEASE_LOST] += 1
-        logger.warning("to be retried", operation=step.operation, error=type(error).__name__, detail=_detail(error))
+        job.counts[telemetry.TAKEOVER] += error.uncertain
+        logger.warning(
+            "to be retried",
+            operation=step.operation,
+            error=type(error).__name__,
+            detail=_detail(error),
+            uncertain=error.uncertain,
+        )
         _retry(consumer, job)
         if isinstance(error, Unknown | OutcomeUnknown):
             # The claim is kept: a receive before its lease ends would only find it busy.
@@ -181,8 +188,11 @@ def _park(step: Step[Any], consumer: Consumer, job: Job, error: Permanent) -> No
     job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
     parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())
     job.counts[telemetry.PARKED] += 1
+    job.counts[telemetry.TAKEOVER] += error.uncertain
     job.retry_in_s = None
-    logger.error("parked", operation=step.operation, reason=error.reason, detail=_detail(error))
+    logger.error(
+        "parked", operation=step.operation, reason=error.reason, detail=_detail(error), uncertain=error.uncertain
+    )
 
 
 def _detail(error: StepError) -> str:

@@ -1,4 +1,4 @@
-"""The one place that reads time. Tests hand in another clock; no other module imports `time`."""
+"""The one place of the pipeline that reads time. Tests hand in another clock."""
 
 import time
 from typing import Protocol

@@ -75,10 +75,13 @@ class Engine(msgspec.Struct, frozen=True):
         try:
             outcome = self._effect(step, message.event, attempt, claim)
             held = self._commit(outcome, message, attempt, claim)
-        except StepError:
+        except StepError as error:
+            error.uncertain = claim.uncertain
             raise
         except Exception as error:  # of a step that answered nonsense too: its effect may have happened
-            raise Unknown(f"{type(error).__name__} in {step.operation}") from error
+            unknown = Unknown(f"{type(error).__name__} in {step.operation}")
+            unknown.uncertain = claim.uncertain
+            raise unknown from error
         return Ran(outcome.result, held or outcome.duplicate, claim.attempt, claim.uncertain)
 
     def _effect(self, step: Step[Any], event: Event, attempt: Attempt, claim: Claim) -> Outcome:
@@ -101,7 +104,7 @@ class Engine(msgspec.Struct, frozen=True):
         events = self._outbox(outcome, message, attempt)
         try:
             return self.store.commit(claim, data, events, outcome.writes, attempt.deadline_ms)
-        except StoreError as error:
+        except (StoreError, EffectWithoutState) as error:  # the latter, for when a person has set the row right
             if claim.noted is None:
                 try:
                     self.store.note(claim, fingerprint(message.event), data, deadline_ms=attempt.deadline_ms)

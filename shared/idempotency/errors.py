@@ -1,8 +1,10 @@
-"""How a try can end without an outcome. A step raises the first three; the core raises their kin."""
+"""How a try can end without an outcome. A step raises the first three, or a kind of Permanent; the core the others."""
 
 
 class StepError(Exception):
-    """A step did not come to an outcome."""
+    """A step did not come to an outcome. `uncertain`: an earlier try under its key may have had its effect."""
+
+    uncertain = False
 
 
 class NotDone(StepError):
@@ -14,7 +16,7 @@ class Unknown(StepError):
 
 
 class Permanent(StepError):
-    """No retry can help, and this try did nothing: the message is parked, with `reason` as an attribute.
+    """No retry can help, and this try did nothing, but in EffectWithoutState: parked, with `reason` as an attribute.
 
     Only for what is named: unparsable, schema-invalid, key reused, damaged, and reasons listed per provider.
     """

@@ -35,7 +35,7 @@ ACCESS_LOG = {
 class Api(Construct):
     def __init__(self, scope: Construct, *, settings: Settings, data: StatefulStack) -> None:
         super().__init__(scope, "Http")
-        # The write and, where it is refused, a look at the row.
+        # The transaction, and once more without the writes whose facts hold already.
         calls = Calls(aws=2)
         timing = settings.times.timing(calls, limit_s=GIVES_UP_S - 1)
         self.function = AppFunction(

@@ -298,8 +298,16 @@ MUTANTS = (
     Mutant(
         "take an unexpected error for nothing done",
         ENGINE,
-        '            raise Unknown(f"{type(error).__name__} in {step.operation}") from error',
-        '            raise NotDone(f"{type(error).__name__} in {step.operation}") from error',
+        '            unknown = Unknown(f"{type(error).__name__} in {step.operation}")',
+        '            unknown = NotDone(f"{type(error).__name__} in {step.operation}")',
+        (),
+        CORE_TESTS,
+    ),
+    Mutant(
+        "leave no note where the order row refused the effect's state",
+        ENGINE,
+        "except (StoreError, EffectWithoutState) as error:",
+        "except StoreError as error:",
         (),
         CORE_TESTS,
     ),
@@ -327,11 +335,11 @@ MUTANTS = (
         "acknowledge what is to be retried",
         BATCH,
         """            job.counts[telemetry.LEASE_LOST] += 1
-        logger.warning""",
+        job.counts[telemetry.TAKEOVER]""",
         """            job.counts[telemetry.LEASE_LOST] += 1
         job.retry_in_s = None
         return
-        logger.warning""",
+        job.counts[telemetry.TAKEOVER]""",
         ("payment",),
         CORE_TESTS,
     ),
@@ -348,6 +356,7 @@ MUTANTS = (
         BATCH,
         """    parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())
     job.counts[telemetry.PARKED] += 1
+    job.counts[telemetry.TAKEOVER] += error.uncertain
     job.retry_in_s = None""",
         """    with __import__("contextlib").suppress(Exception):
         parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())

@@ -51,6 +51,21 @@ CASES: dict[str, tuple[Prepare, Outcome | Exception, dict[str, int]]] = {
     "a row that was first": (put_row, Outcome("done", writes=[write()]), {"DuplicateReplayed": 1}),
     "a busy one": (found, DONE, {"Busy": 1}),
     "a takeover": (lambda world: found(world, in_progress_expiration=1), DONE, {"FirstRun": 1, "Takeover": 1}),
+    "a takeover that fails too": (
+        lambda world: found(world, in_progress_expiration=1),
+        Unknown("?"),
+        {"Retried": 1, "Takeover": 1},
+    ),
+    "a takeover that breaks": (
+        lambda world: found(world, in_progress_expiration=1),
+        ValueError("?"),
+        {"Retried": 1, "Takeover": 1},
+    ),
+    "a takeover that is refused": (
+        lambda world: found(world, in_progress_expiration=1),
+        Permanent("bad_card"),
+        {"Parked": 1, "Takeover": 1},
+    ),
     "another request": (lambda world: found(world, validation="v1:x"), DONE, {"KeyReused": 1, "Parked": 1}),
     "another request by the row": (lambda _: None, KeyReused(), {"KeyReused": 1, "Parked": 1}),
     "a damaged record": (lambda world: found(world, validation=None), DONE, {"Parked": 1}),

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency import Attempt, NotWritten, Outcome, OutcomeUnknown, StoreError
+from shared.idempotency import Attempt, EffectWithoutState, NotWritten, Outcome, OutcomeUnknown, StoreError
 from shared.idempotency.engine import Ran
 from tests.unit.conftest import World
-from tests.unit.idempotency.kit import ParcelWanted, external, message, write
+from tests.unit.idempotency.kit import ParcelWanted, external, message, put_row, write
 from tests.unit.world import Fault, Killed, answer_lost, killed_before, refused
 
 KEY = "parcel.send#p1"
@@ -77,6 +77,19 @@ def test_a_commit_of_unknown_outcome_that_was_not_applied_leaves_its_note(world:
     lapse(world)
 
     sender.run(world)
+
+    assert sender.sent == 1
+
+
+def test_an_effect_that_the_row_refused_is_not_repeated_when_the_row_was_set_right(world: World) -> None:
+    sender = Sender()
+    put_row(world, facts="theirs")
+    with pytest.raises(EffectWithoutState):
+        sender.run(world)
+    lapse(world)
+    world.dynamodb.delete_item(TableName="orders", Key={"order_id": {"S": "row"}})
+
+    assert sender.run(world).result == {"number": 1}
 
     assert sender.sent == 1
 

@@ -110,13 +110,16 @@ def dlq_alarm_counts_visible_messages(model: Model) -> Iterator[Finding]:
                 "takes parked messages and has no alarm that one of them sets off"
                 + (f" (there is {'; '.join(filter(None, seen))})" if seen else ""),
                 "Parked orders would wait, unseen, until their retention ends.",
-                "Add an alarm on ApproximateNumberOfMessagesVisible of this queue, Maximum > 0.",
+                "Add an alarm on ApproximateNumberOfMessagesVisible of this queue alone, Maximum > 0, with an action.",
             )
 
 
 def _watches(model: Model, alarm: Resource, queue: Resource) -> Iterator[str | None]:
-    """For each metric of the queue in the alarm: None if one visible message sets it off, else what is wrong."""
-    queries = list(listed(alarm.get("Metrics")))
+    """For each metric of the queue in the alarm: None if one visible message sets it off, else what is wrong.
+
+    A formula of one metric is judged by its threshold; what a formula of several does at one message can not be told.
+    """
+    queries = [query for query in listed(alarm.get("Metrics")) if within(query, "MetricStat")]
     stats = [(within(q, "MetricStat", "Metric"), within(q, "MetricStat", "Stat")) for q in queries]
     for metric, stat in stats or [(alarm.body.get("Properties"), alarm.get("Statistic"))]:
         of = {within(d, "Name"): model.find(within(d, "Value")) for d in listed(within(metric, "Dimensions"))}
@@ -130,12 +133,16 @@ def _watches(model: Model, alarm: Resource, queue: Resource) -> Iterator[str | N
         )
         if name != "ApproximateNumberOfMessagesVisible":
             yield f"{alarm.path} on {name}"
-        elif len(queries) <= 1 and not goes_off:
+        elif len(queries) > 1:
+            yield f"{alarm.path} on a formula of several metrics"
+        elif not goes_off:
             yield f"{alarm.path} with {operator} {shown(threshold)}"
         elif stat == "Minimum":
             yield f"{alarm.path} on the {stat}"
         elif alarm.get("ActionsEnabled") is False:
             yield f"{alarm.path} with ActionsEnabled false"
+        elif not alarm.get("AlarmActions"):
+            yield f"{alarm.path} without AlarmActions, so that nobody is told"
         else:
             yield None
 

@@ -2,7 +2,7 @@
 
 import json
 
-from aws_cdk import ArnFormat, CfnOutput, RemovalPolicy, Stack
+from aws_cdk import ArnFormat, CfnOutput, Fn, RemovalPolicy, Stack
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
@@ -61,9 +61,15 @@ class Api(Construct):
         ours = integrations.HttpLambdaIntegration("Function", self.function)
         api.add_routes(path="/orders", methods=[apigatewayv2.HttpMethod.POST], integration=ours)
         api.add_routes(path="/orders/{id}", methods=[apigatewayv2.HttpMethod.GET], integration=ours)
+        stack = Stack.of(self)
+        # Under this prefix one grant of AWS's to itself does for all groups; else each new name makes the account's
+        # policy longer, until it is full. The stack's own id in it, so that a group that was kept is in nobody's way.
+        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-and-resource-policy.html
+        unique = Fn.select(2, Fn.split("/", stack.stack_id))
         access_log = logs.LogGroup(
             self,
             "AccessLog",
+            log_group_name=f"/aws/vendedlogs/{stack.stack_name}/{unique}",
             retention=logs.RetentionDays[settings.log_retention],
             removal_policy=RemovalPolicy.RETAIN if settings.keep_data else RemovalPolicy.DESTROY,
         )
@@ -78,7 +84,7 @@ class Api(Construct):
                 "throttlingBurstLimit": settings.api_burst,
             },
             access_log_settings={
-                "destinationArn": Stack.of(self).format_arn(
+                "destinationArn": stack.format_arn(
                     service="logs",
                     resource="log-group",
                     resource_name=access_log.log_group_name,
@@ -87,4 +93,4 @@ class Api(Construct):
                 "format": json.dumps(ACCESS_LOG),
             },
         )
-        CfnOutput(Stack.of(self), "ApiUrl", value=api_url(api, settings.endpoint))
+        CfnOutput(stack, "ApiUrl", value=api_url(api, settings.endpoint))

@@ -20,6 +20,7 @@ from stacks.settings import settings_from
 from tests.stacks.synth import FLAGS, STAGES
 
 DAY = Duration.days(1)
+ALARM_TOPIC = "arn:aws:sns:eu-west-1:123456789012:alarms"
 TIMES = settings_from({"stage": "prod", **STAGES["prod"]}.get).times
 FILTER = '{"dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {"S": [{"exists": true}]}}}}'
 
@@ -120,7 +121,7 @@ class SmallApp:
         return function, role
 
     def watch(self, id: str, queue: sqs.Queue) -> cloudwatch.Alarm:
-        return cloudwatch.Alarm(
+        alarm = cloudwatch.Alarm(
             self.stack,
             id,
             metric=queue.metric_approximate_number_of_messages_visible(statistic="Maximum"),
@@ -128,6 +129,8 @@ class SmallApp:
             evaluation_periods=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
         )
+        self.override(alarm, "AlarmActions", [ALARM_TOPIC])
+        return alarm
 
     def override(self, of: IConstruct, path: str, value: Any) -> "SmallApp":
         """The CDK's escape hatch, past all types and validation; None removes."""

@@ -110,6 +110,8 @@ class Synthesised:
         if not isinstance(value, dict):
             return value
         match value:
+            case {"Ref": "AWS::StackId"}:
+                return "<stack>/<name>/<id>"
             case {"Ref": name}:
                 return f"<{self._name(stack, name)}>"
             case {"Fn::GetAtt": [_, "FunctionUrl"]}:

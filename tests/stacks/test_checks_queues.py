@@ -15,7 +15,7 @@ from stacks.checks.queues import (
     dlq_keeps_messages_longer,
     messages_get_at_least_three_receives,
 )
-from tests.stacks.small import Break, Fine, SmallApp
+from tests.stacks.small import ALARM_TOPIC, Break, Fine, SmallApp
 
 ELSEWHERE = "arn:aws:sqs:eu-west-1:123456789012:of-another-app"
 
@@ -49,12 +49,15 @@ def as_json(app: SmallApp) -> None:
     app.override(app.queue, "RedrivePolicy", text)
 
 
-def metric_math(app: SmallApp) -> None:
+def metric_math(app: SmallApp, expression: str = "FILL(v, 0)", threshold: int = 1, **others: sqs.Queue) -> None:
     app.alarm.node.scope.node.try_remove_child("Alarm")  # type: ignore[union-attr]
-    visible = app.dlq.metric_approximate_number_of_messages_visible()
-    cloudwatch.MathExpression(expression="FILL(v, 0)", using_metrics={"v": visible}).create_alarm(
-        app.stack, "Filled", threshold=1, evaluation_periods=1
+    metrics = {
+        name: queue.metric_approximate_number_of_messages_visible() for name, queue in {"v": app.dlq, **others}.items()
+    }
+    alarm = cloudwatch.MathExpression(expression=expression, using_metrics=metrics).create_alarm(
+        app.stack, "Formula", threshold=threshold, evaluation_periods=1
     )
+    app.override(alarm, "AlarmActions", [ALARM_TOPIC])
 
 
 DLQ, TYPE, LONGER = consumed_queue_has_a_dlq, dlq_is_of_the_same_type, dlq_keeps_messages_longer
@@ -226,6 +229,27 @@ BREAKS = [
         lambda app: app.override(app.alarm, "ActionsEnabled", False),
         "small/Dlq",
         ("small/Alarm with ActionsEnabled false",),
+    ),
+    Break(
+        ALARM,
+        "an alarm that tells nobody",
+        lambda app: app.override(app.alarm, "AlarmActions", None),
+        "small/Dlq",
+        ("small/Alarm without AlarmActions",),
+    ),
+    Break(
+        ALARM,
+        "a formula that rings at a thousand messages",
+        lambda app: metric_math(app, threshold=1000),
+        "small/Dlq",
+        ("small/Formula with GreaterThanOrEqualToThreshold 1000",),
+    ),
+    Break(
+        ALARM,
+        "a formula of two queues",
+        lambda app: metric_math(app, "v + w", w=app.queue),
+        "small/Dlq",
+        ("small/Formula on a formula of several metrics",),
     ),
 ]
 

@@ -1,6 +1,7 @@
 """Data that stays, the relay and the sweep, the API, the payment sandbox, and what clients are told."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -264,4 +265,12 @@ def test_no_output_shares_its_name_with_another_stacks(any_stage: Synthesised) -
 
 def test_no_stack_takes_anothers_value_apart(any_stage: Synthesised) -> None:
     # Fn::Split is not documented to take what Fn::GetStackOutput gives.
-    assert "Fn::Split" not in json.dumps(any_stage.templates["pipeline"])
+    for taken in re.findall(r'"Fn::Split": (.{200})', json.dumps(any_stage.templates["pipeline"])):
+        assert taken.startswith('["/", {"Ref": "AWS::StackId"}]'), taken
+
+
+def test_the_access_log_has_the_prefix_that_needs_no_grant_of_its_own_and_a_name_that_is_never_taken(
+    any_stage: Synthesised,
+) -> None:
+    name = any_stage.one("AWS::Logs::LogGroup", "Http/AccessLog")["LogGroupName"]
+    assert name == f"/aws/vendedlogs/effectively-once-{any_stage.stage}-pipeline/<id>"

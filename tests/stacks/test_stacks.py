@@ -15,6 +15,7 @@ from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Client, SettingsError
 from tests.stacks.synth import FLAGS, STAGES, Synthesised, new_app, synthesise
+from tools.deployed import STACKS, stack_name
 
 
 def test_prod_keeps_its_data_whatever_is_destroyed(prod: Synthesised) -> None:
@@ -251,6 +252,13 @@ def test_addresses_lead_to_the_emulator_on_a_laptop_and_to_aws_elsewhere(
 def test_templates_fit_any_account_and_region(any_stage: Synthesised) -> None:
     for template in any_stage.templates.values():
         assert "us-east-1" not in json.dumps(template)
+
+
+def test_the_tools_know_every_stack_by_its_name(any_stage: Synthesised) -> None:
+    absent = {"sandbox"} if any_stage.stage == "prod" else set()
+    assert {stack_name(any_stage.stage, stack) for stack in set(STACKS) - absent} == {
+        f"effectively-once-{any_stage.stage}-{stack}" for stack in any_stage.templates
+    }
 
 
 def test_no_output_shares_its_name_with_another_stacks(any_stage: Synthesised) -> None:

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from demo.local import state
 from demo.local.errors import LocalStackError
 from demo.local.ministack import REGION
+from tools import deployed
 from tools.account import Stop, current_account
 
 RELAY = "relay"  # its failure queue has no source: nothing of it is redriven
@@ -113,21 +114,10 @@ def find(stage: str) -> Deployment:
         return Deployment("local", f"local at {running.endpoint}", running.outputs, session, running.endpoint)
     account = current_account()
     at = f" at {endpoint}" if (endpoint := os.environ.get("AWS_ENDPOINT_URL")) else ""
-    outputs = _outputs(account.session, f"effectively-once-{stage}-")
+    try:
+        outputs = deployed.outputs(account.session.client("cloudformation", config=CONFIG), stage)
+    except ClientError as error:
+        raise Stop(f"The stacks can not be asked for: {error}") from None
     if not outputs:
         raise Stop(f"There are no stacks of stage {stage} in account {account.account}, region {account.region}{at}.")
     return Deployment(stage, f"{stage} in {account.name}{at}", outputs, account.session)
-
-
-def _outputs(session: Any, prefix: str) -> dict[str, str]:
-    """Of all the stacks whose name starts so, in one object."""
-    try:
-        return {
-            output["OutputKey"]: output["OutputValue"]
-            for page in session.client("cloudformation", config=CONFIG).get_paginator("describe_stacks").paginate()
-            for stack in page["Stacks"]
-            if stack["StackName"].startswith(prefix)
-            for output in stack.get("Outputs", [])
-        }
-    except ClientError as error:
-        raise Stop(f"The stacks can not be listed: {error}") from None

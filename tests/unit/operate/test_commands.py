@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from demo.local import state
 from tests.unit.conftest import World
@@ -21,27 +22,27 @@ from tools.operate.deployment import Deployment, find
 
 
 class Stacks:
-    """A session in which these stacks are deployed."""
+    """A session in which these stacks are deployed. As under a narrow policy, none may be listed."""
 
-    def __init__(self, **outputs: dict[str, str]) -> None:
-        self._pages = [
-            {"Stacks": [{"StackName": name, "Outputs": [{"OutputKey": k, "OutputValue": v} for k, v in of.items()]}]}
-            for name, of in outputs.items()
-        ]
+    def __init__(self, refuses: str = "", **outputs: dict[str, str]) -> None:
+        self._refuses, self._outputs = refuses, outputs
 
     def client(self, *_: Any, **__: Any) -> "Stacks":
         return self
 
-    def get_paginator(self, operation: str) -> "Stacks":
-        assert operation == "describe_stacks"
-        return self
+    def describe_stacks(self, **asked: str) -> dict[str, Any]:
+        name = asked["StackName"]
+        if self._refuses:
+            raise ClientError({"Error": {"Code": self._refuses, "Message": "no"}}, "DescribeStacks")
+        if name not in self._outputs:
+            message = f"Stack with id {name} does not exist"
+            raise ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "DescribeStacks")
+        listed = [{"OutputKey": key, "OutputValue": value} for key, value in self._outputs[name].items()]
+        return {"Stacks": [{"StackName": name, "Outputs": listed} if listed else {"StackName": name}]}
 
-    def paginate(self) -> list[dict[str, Any]]:
-        return self._pages
 
-
-def deployed(monkeypatch: pytest.MonkeyPatch, **outputs: dict[str, str]) -> None:
-    stacks = Stacks(**{name.replace("_", "-"): of for name, of in outputs.items()})
+def deployed(monkeypatch: pytest.MonkeyPatch, refuses: str = "", **outputs: dict[str, str]) -> None:
+    stacks = Stacks(refuses, **{name.replace("_", "-"): of for name, of in outputs.items()})
     where = account.Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/me", stacks)
     monkeypatch.setattr(deployments, "current_account", lambda: where)
 
@@ -71,6 +72,13 @@ def test_the_stage_is_that_of_its_stacks_and_of_no_other(monkeypatch: pytest.Mon
 def test_without_stacks_it_says_where_it_looked(monkeypatch: pytest.MonkeyPatch) -> None:
     deployed(monkeypatch, somebody_elses={})
     with pytest.raises(account.Stop, match="no stacks of stage prod in account 123456789012, region eu-central-1"):
+        find("prod")
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "ValidationError"])
+def test_stacks_that_can_not_be_asked_for_are_not_taken_for_absent(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    deployed(monkeypatch, refuses=code, effectively_once_prod_stateful={})
+    with pytest.raises(account.Stop, match=f"can not be asked for: .*{code}"):
         find("prod")
 
 

@@ -1,14 +1,30 @@
 """The runbook's tables name what the code knows, no more and no less."""
 
+import inspect
 import re
 from pathlib import Path
 
+import botocore.session
+from botocore import xform_name
+
 from functions.email import ses
+from shared.idempotency import sending
+from shared.orders.repository import Orders
 from tests.e2e import book
 from tests.unit.operate.conftest import QUEUES
 from tools.operate.judging import KINDS, NOTES
 
 ROOT = Path(__file__).parents[3]
+SERVICES = ("cloudformation", "dynamodb", "lambda", "logs", "s3", "secretsmanager", "sqs", "sts")
+# https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+ACTIONS = {
+    "dynamodb:TransactGetItems": "dynamodb:GetItem",
+    "s3:HeadObject": "s3:GetObject",
+    "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
+    "sqs:SendMessageBatch": "sqs:SendMessage",
+}
+# Without it S3 answers 403 where there is no such object.
+UNSAID = {"s3:ListBucket"}
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -70,3 +86,20 @@ def test_every_section_with_commands_says_what_to_do_in_this_order() -> None:
 def test_queues_in_commands_are_queues() -> None:
     named = set(re.findall(r"QUEUE=(\w+)", "\n".join(book.commands(book.TEXT))))
     assert named <= {*QUEUES, "relay"}
+
+
+def actions_of_the_commands() -> set[str]:
+    """The IAM actions behind the requests that the commands' source makes."""
+    tools = ROOT / "tools"
+    files = [*tools.glob("operate/*.py"), tools / "account.py", tools / "deployed.py"]
+    theirs = [inspect.getsource(sending), inspect.getsource(Orders.get)]
+    source = "\n".join([*(file.read_text() for file in files), *theirs])
+    called = set(re.findall(r'\.(?:get_paginator\(")?(\w+)["(]', source))
+    clients = {name: botocore.session.get_session().get_service_model(name) for name in SERVICES}
+    made = {f"{name}:{op}" for name, of in clients.items() for op in of.operation_names if xform_name(op) in called}
+    return {ACTIONS.get(action, action) for action in made}
+
+
+def test_an_operators_rights_are_what_the_commands_ask_for_and_no_others() -> None:
+    table = {name for _, actions in rows("Rights") for name in names(actions) if ":" in name}
+    assert table == actions_of_the_commands() | UNSAID | {"dynamodb:RestoreTableToPointInTime"}

@@ -1,0 +1,32 @@
+"""docs/deploy.md says what is so: the rights of the workflow's role."""
+
+import json
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from tools.deployed import STACKS, stack_name
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "deploy.md").read_text()
+
+
+def statements() -> list[dict[str, Any]]:
+    """Of the policy that lets the role deploy and look."""
+    _, policy = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
+    found: list[dict[str, Any]] = policy["Statement"]
+    return found
+
+
+def resources_of(action: str) -> list[str]:
+    return [one["Resource"] for one in statements() if action in one["Action"]]
+
+
+def test_the_role_may_describe_the_stages_own_stacks_and_list_none() -> None:
+    (pattern,) = resources_of("cloudformation:DescribeStacks")
+    for stack in STACKS:
+        asked = f"arn:aws:cloudformation:eu-central-1:ACCOUNT:stack/{stack_name('sandbox', stack)}/some-id"
+        assert fnmatchcase(asked, pattern)
+    assert not fnmatchcase("arn:aws:cloudformation:eu-central-1:ACCOUNT:stack/theirs/some-id", pattern)
+    assert resources_of("cloudformation:ListStacks") == []

@@ -88,10 +88,18 @@ class PipelineStack(Stack):
 
 
 def _may_mail(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:
-    sender_arn = data.sender.email_identity_arn
-    if settings.stage is not AppStage.SANDBOX:
-        return allow(sender_arn, "ses:SendEmail")
-    # In SES's own sandbox the recipient is a verified identity too, and SES asks for the right to use that one.
-    statement = allow(f"arn:{Aws.PARTITION}:ses:{Aws.REGION}:{Aws.ACCOUNT_ID}:identity/*", "ses:SendEmail")
-    statement.add_condition("StringEquals", {"ses:FromAddress": settings.sender})
+    if settings.stage is AppStage.SANDBOX:
+        # In SES's own sandbox the recipient is a verified identity too, and SES asks for the right to use that one.
+        statement = allow(_ses_arn("identity/*"), "ses:SendEmail")
+        statement.add_condition("StringEquals", {"ses:FromAddress": settings.sender})
+    else:
+        statement = allow(data.sender.email_identity_arn, "ses:SendEmail")
+    if settings.configuration_set:
+        # SES asks for the right to use an identity's default set as well, though the request does not name it.
+        # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsimpleemailservicev2.html
+        statement.add_resources(_ses_arn(f"configuration-set/{settings.configuration_set}"))
     return statement
+
+
+def _ses_arn(resource: str) -> str:
+    return f"arn:{Aws.PARTITION}:ses:{Aws.REGION}:{Aws.ACCOUNT_ID}:{resource}"

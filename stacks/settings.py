@@ -15,6 +15,8 @@ Context = Callable[[str], Any]
 
 # Narrow: the sender becomes part of an ARN in a policy, where `*` and `?` stand for anything.
 _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
+# As SES has it; it becomes part of an ARN too.
+_CONFIGURATION_SET = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 RUNBOOK = "docs/runbook.md"  # the file in the repository, until its copy has an address
 
@@ -53,6 +55,7 @@ class Settings:
     provider_secret_arn: str | None = None
     producers: tuple[str, ...] = ()  # IAM ARNs outside the account that may put orders on the queue
     sender_identity: str | None = None  # the SES identity, address or domain, that is there already for the sender
+    configuration_set: str | None = None  # SES's, through which mails under that identity go by default
     operators: tuple[str, ...] = ()  # IAM ARN patterns that may redrive into the queues behind the first
     alarm_email: str | None = None  # who is told of alarms, besides those who subscribe to the topic
     runbook_url: str = RUNBOOK  # where alarms send their reader
@@ -69,6 +72,10 @@ class Settings:
         require(
             self.sender_identity in (None, self.sender, self.sender.rpartition("@")[2]),
             f"sender {self.sender!r} with sender_identity={self.sender_identity!r}: it is the sender or its domain",
+        )
+        require(
+            self.configuration_set is None or bool(_CONFIGURATION_SET.fullmatch(self.configuration_set)),
+            f"configuration_set {self.configuration_set!r}: SES takes 1 to 64 letters, digits, `_` and `-`",
         )
         for principal in self.producers + self.operators:
             require(principal.startswith("arn:"), f"principal {principal!r} is not an IAM ARN")
@@ -174,6 +181,7 @@ def _sandbox(context: Context) -> Settings:
         times=AWS_TIMES,
         sender=_supplied(context, "sender", "you@your-domain.example"),
         sender_identity=context("sender_identity"),
+        configuration_set=context("configuration_set"),
         log_retention="ONE_MONTH",
         api_rate=50,
         api_burst=100,
@@ -193,6 +201,7 @@ def _prod(context: Context) -> Settings:
         times=AWS_TIMES,
         sender=_supplied(context, "sender", "orders@your-domain.example"),
         sender_identity=context("sender_identity"),
+        configuration_set=context("configuration_set"),
         log_retention="ONE_YEAR",
         api_rate=100,
         api_burst=200,

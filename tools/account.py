@@ -12,6 +12,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
+from tools.deployed import stack_name
 from tools.mail import known_identity, mail_advice
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,7 +88,7 @@ def destroy(stage: str) -> None:
     where = current_account()
     stacks = ["--all"]
     if stage == "prod":
-        stacks = [*(f"effectively-once-{stage}-{name}" for name in ("observability", "pipeline")), "--exclusively"]
+        stacks = [*(stack_name(stage, name) for name in ("observability", "pipeline")), "--exclusively"]
         print("The stack with the tables and the receipts is protected and stays. The queues go, with all that is on")
         print("them: first close the way in, let the queues run empty, and see `make audit` and `make dlq`.")
     consent("Destroy", stage, where)
@@ -95,11 +96,14 @@ def destroy(stage: str) -> None:
 
 
 def _sender_identity(where: Account, stage: str, given: dict[str, str]) -> dict[str, str]:
-    identity = known_identity(where.session, given["SENDER"], f"effectively-once-{stage}-stateful")
-    if not identity:
+    identity = known_identity(where.session, given["SENDER"], stack_name(stage, "stateful"))
+    if identity is None:
         return {}
-    print(f"SES has the identity {identity} already: mails go out under it, and it stays when this is destroyed.")
-    return {"SENDER_IDENTITY": identity}
+    print(f"SES has the identity {identity.name} already: mails go out under it, and it stays when this is destroyed.")
+    if identity.configuration_set is None:
+        return {"SENDER_IDENTITY": identity.name}
+    print(f"By default they go through its configuration set {identity.configuration_set}, which needs a right too.")
+    return {"SENDER_IDENTITY": identity.name, "CONFIGURATION_SET": identity.configuration_set}
 
 
 def supplied(stage: str) -> dict[str, str]:

@@ -1,33 +1,43 @@
 """What SES wants of a person before the first receipt can go out."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from tools.deployed import is_absent
 
-def known_identity(session: Any, sender: str, stack: str) -> str:
+
+@dataclass(frozen=True)
+class Identity:
+    """An SES identity, an address or a domain. `configuration_set`: through which its mails go by default."""
+
+    name: str
+    configuration_set: str | None = None
+
+
+def known_identity(session: Any, sender: str, stack: str) -> Identity | None:
     """The SES identity that the sender can use and that is not the stack's own: the address, else its domain.
 
-    Empty if there is none: then the stack makes one.
+    None if there is none: then the stack makes one.
     """
     if _owns_identity(session.client("cloudformation"), stack):
-        return ""
+        return None
     ses = session.client("sesv2")
     for name in (sender, sender.rpartition("@")[2]):
         try:
-            ses.get_email_identity(EmailIdentity=name)
-            return name
+            return Identity(name, ses.get_email_identity(EmailIdentity=name).get("ConfigurationSetName"))
         except ClientError as error:
             if error.response["Error"]["Code"] != "NotFoundException":
                 raise
-    return ""
+    return None
 
 
 def _owns_identity(cloudformation: Any, stack: str) -> bool:
     try:
         found = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
     except ClientError as error:
-        if error.response["Error"]["Code"] != "ValidationError":  # what it says of a stack that does not exist
+        if not is_absent(error):
             raise
         return False
     return any(resource["ResourceType"] == "AWS::SES::EmailIdentity" for resource in found)

@@ -91,6 +91,7 @@ def test_a_flow_that_sqs_does_not_take_is_refused(flow: dict[str, int], message:
         (SANDBOX, {"slow_s": 10}, ["slow for 10 s", "waits 10 s"]),
         (SANDBOX, {"slow_s": None}, ["slow for None", "waits 10 s"]),
         (SANDBOX, {"sender_identity": "other.example"}, ["'orders@sandbox.example'", "'other.example'"]),
+        (SANDBOX, {"configuration_set": "*"}, ["'*'", "SES takes 1 to 64 letters"]),
         (SANDBOX, {"sender": "orders"}, ["'orders'", "mail address"]),
         (SANDBOX, {"sender": "*@sandbox.example"}, ["'*@sandbox.example'", "mail address"]),
         (SANDBOX, {"sender": "A <a@sandbox.example>"}, ["A <a@sandbox.example>", "mail address"]),

@@ -15,6 +15,7 @@ from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Client, SettingsError
 from tests.stacks.synth import FLAGS, STAGES, Synthesised, new_app, synthesise
+from tests.stacks.test_functions import as_list
 from tools.deployed import STACKS, stack_name
 
 
@@ -94,17 +95,36 @@ def test_an_identity_that_is_there_already_is_used_and_not_made(tmp_path: Path) 
     assert not sandbox.of_type("AWS::SES::EmailIdentity")
 
 
+def mail_rights(found: Synthesised) -> list[str]:
+    """On which of SES's resources mail may be sent."""
+    return [
+        resource
+        for policy in found.of_type("AWS::IAM::Policy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "ses:SendEmail"
+        for resource in as_list(statement["Resource"])
+    ]
+
+
 def test_in_prod_mail_goes_out_under_the_identity_that_is_there_already(tmp_path: Path) -> None:
     given = STAGES["prod"] | {"sender": "a@there.example", "sender_identity": "there.example"}
     prod = synthesise(tmp_path, "prod", **given)
 
-    statements = [
-        statement
-        for policy in prod.of_type("AWS::IAM::Policy").values()
-        for statement in policy["PolicyDocument"]["Statement"]
-        if statement["Action"] == "ses:SendEmail"
-    ]
-    assert [statement["Resource"].endswith(":identity/there.example") for statement in statements] == [True]
+    assert [resource.endswith(":identity/there.example") for resource in mail_rights(prod)] == [True]
+
+
+@pytest.mark.parametrize("stage", ["sandbox", "prod"])
+def test_mail_may_go_through_the_identitys_default_configuration_set(tmp_path: Path, stage: str) -> None:
+    sender = {"sender": "a@there.example", "sender_identity": "there.example", "configuration_set": "ours_1-a"}
+    found = synthesise(tmp_path, stage, **STAGES[stage] | sender)
+
+    through, _ = mail_rights(found)
+    assert through == "arn:<AWS::Partition>:ses:<AWS::Region>:<AWS::AccountId>:configuration-set/ours_1-a"
+
+
+def test_without_a_configuration_set_mail_may_go_through_none(any_stage: Synthesised) -> None:
+    (only,) = mail_rights(any_stage)
+    assert ":identity/" in only
 
 
 def test_the_relay_reads_everything_and_one_bad_record_never_blocks_it_for_long(any_stage: Synthesised) -> None:

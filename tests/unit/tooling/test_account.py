@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tools import account
-from tools.mail import known_identity, mail_advice
+from tools.mail import Identity, known_identity, mail_advice
 
 WHERE = account.Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/me", session=None)
 
@@ -124,8 +124,9 @@ def test_a_domain_that_is_not_verified_wants_dns_records() -> None:
 class FakeSession:
     """An account with some SES identities, and a stack, if it was ever deployed, with some resources."""
 
-    def __init__(self, identities: tuple[str, ...], stack: tuple[str, ...] | None) -> None:
+    def __init__(self, identities: tuple[str, ...], stack: tuple[str, ...] | None, through: str | None = None) -> None:
         self.identities, self.stack = identities, stack
+        self.sets = {"ConfigurationSetName": through} if through else {}
 
     def client(self, _: str) -> "FakeSession":
         return self
@@ -133,30 +134,64 @@ class FakeSession:
     def get_email_identity(self, EmailIdentity: str) -> dict[str, Any]:  # noqa: N803
         if EmailIdentity not in self.identities:
             raise ClientError({"Error": {"Code": "NotFoundException"}}, "GetEmailIdentity")
-        return {}
+        return {"VerifiedForSendingStatus": True, **self.sets}
 
     def describe_stack_resources(self, StackName: str) -> dict[str, Any]:  # noqa: N803
         assert StackName == "the-stack"
         if self.stack is None:
-            raise ClientError({"Error": {"Code": "ValidationError"}}, "DescribeStackResources")
+            message = f"Stack with id {StackName} does not exist"
+            raise ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "DescribeStackResources")
         return {"StackResources": [{"ResourceType": kind} for kind in self.stack]}
 
 
 @pytest.mark.parametrize(
     ("identities", "stack", "known"),
     [
-        ((), None, ""),
-        (("other.example",), None, ""),
+        ((), None, None),
+        (("other.example",), None, None),
         (("me@example.com",), None, "me@example.com"),
         (("example.com",), None, "example.com"),
         (("example.com", "me@example.com"), ("AWS::DynamoDB::Table",), "me@example.com"),
-        (("me@example.com",), ("AWS::SES::EmailIdentity",), ""),
+        (("me@example.com",), ("AWS::SES::EmailIdentity",), None),
     ],
 )
 def test_an_identity_that_somebody_else_made_is_used_and_not_made_again(
-    identities: tuple[str, ...], stack: tuple[str, ...] | None, known: str
+    identities: tuple[str, ...], stack: tuple[str, ...] | None, known: str | None
 ) -> None:
-    assert known_identity(FakeSession(identities, stack), "me@example.com", "the-stack") == known
+    found = known_identity(FakeSession(identities, stack), "me@example.com", "the-stack")
+    assert found == (Identity(known) if known else None)
+
+
+def given_to_cdk(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands of the CDK CLI, which does nothing, as they are given."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return commands
+
+
+@pytest.mark.parametrize(
+    ("through", "context"),
+    [("ours", ["sender_identity=example.com", "configuration_set=ours"]), (None, ["sender_identity=example.com"])],
+)
+def test_a_known_identity_reaches_the_stacks_with_its_default_configuration_set(
+    monkeypatch: pytest.MonkeyPatch, through: str | None, context: list[str]
+) -> None:
+    session = FakeSession(("example.com",), (), through)
+    monkeypatch.setattr(session, "describe_stack_resources", lambda **_: {"StackResources": []})
+    where = account.Account("123456789012", "eu-central-1", "me", session)
+    monkeypatch.setattr(account, "current_account", lambda: where)
+    monkeypatch.setenv("SENDER", "me@example.com")
+    commands = given_to_cdk(monkeypatch)
+
+    account.diff("sandbox")
+
+    (command,) = commands
+    assert [part for part in command if part.startswith(("sender_identity=", "configuration_set="))] == context
 
 
 def test_with_all_done_nothing_is_left_to_do() -> None:
@@ -171,13 +206,7 @@ def test_producers_and_operators_reach_the_stages_that_know_them(
     arn = "arn:aws:iam::111122223333:role/partner"
     monkeypatch.setenv("PRODUCERS", arn)
     monkeypatch.setenv("OPERATORS", arn)
-    commands: list[list[str]] = []
-
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-        commands.append(command)
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
+    commands = given_to_cdk(monkeypatch)
 
     account.cdk("synth", stage, {})
 

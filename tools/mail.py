@@ -21,7 +21,7 @@ def known_identity(session: Any, sender: str, stack: str) -> Identity | None:
 
     None if there is none: then the stack makes one.
     """
-    if _owns_identity(session.client("cloudformation"), stack):
+    if _owns_identity(session.client("cloudformation"), stack, sender):
         return None
     ses = session.client("sesv2")
     for name in (sender, sender.rpartition("@")[2]):
@@ -33,14 +33,19 @@ def known_identity(session: Any, sender: str, stack: str) -> Identity | None:
     return None
 
 
-def _owns_identity(cloudformation: Any, stack: str) -> bool:
+def _owns_identity(cloudformation: Any, stack: str, sender: str) -> bool:
     try:
         found = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
     except ClientError as error:
         if not is_absent(error):
             raise
         return False
-    return any(resource["ResourceType"] == "AWS::SES::EmailIdentity" for resource in found)
+    return any(
+        resource["ResourceType"] == "AWS::SES::EmailIdentity"
+        and resource.get("PhysicalResourceId") == sender  # not of another sender, with which it was deployed before
+        and resource["ResourceStatus"] != "DELETE_COMPLETE"
+        for resource in found
+    )
 
 
 def mail_advice(ses: Any, identity: str, region: str) -> str:

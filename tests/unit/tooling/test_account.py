@@ -3,6 +3,7 @@
 import io
 import os
 import subprocess
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tools import account
 from tools.mail import Identity, known_identity, mail_advice
 
 WHERE = account.Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/me", session=None)
+STACK = "effectively-once-sandbox-stateful"
 
 
 class FakeSes:
@@ -121,12 +123,16 @@ def test_a_domain_that_is_not_verified_wants_dns_records() -> None:
     assert "DNS records that SES shows for example.com" in mail_advice(Domain(False, True), "example.com", "eu-west-1")
 
 
+@dataclass
 class FakeSession:
-    """An account with some SES identities, and a stack, if it was ever deployed, with some resources."""
+    """An account with some SES identities, and a stack, if it was ever deployed, with some resources.
 
-    def __init__(self, identities: tuple[str, ...], stack: tuple[str, ...] | None, through: str | None = None) -> None:
-        self.identities, self.stack = identities, stack
-        self.sets = {"ConfigurationSetName": through} if through else {}
+    A resource is told by its id and its status, where this is not that of one that is there.
+    """
+
+    identities: tuple[str, ...] = ()
+    stack: tuple[str, ...] | None = None
+    through: str | None = None  # the identities' default configuration set
 
     def client(self, _: str) -> "FakeSession":
         return self
@@ -134,14 +140,18 @@ class FakeSession:
     def get_email_identity(self, EmailIdentity: str) -> dict[str, Any]:  # noqa: N803
         if EmailIdentity not in self.identities:
             raise ClientError({"Error": {"Code": "NotFoundException"}}, "GetEmailIdentity")
-        return {"VerifiedForSendingStatus": True, **self.sets}
+        return {"VerifiedForSendingStatus": True, **({"ConfigurationSetName": self.through} if self.through else {})}
 
     def describe_stack_resources(self, StackName: str) -> dict[str, Any]:  # noqa: N803
-        assert StackName == "the-stack"
+        assert StackName == STACK
         if self.stack is None:
             message = f"Stack with id {StackName} does not exist"
             raise ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "DescribeStackResources")
-        return {"StackResources": [{"ResourceType": kind} for kind in self.stack]}
+        return {"StackResources": [self._resource(*told.split()) for told in self.stack]}
+
+    def _resource(self, id: str, status: str = "CREATE_COMPLETE") -> dict[str, str]:
+        kind = "AWS::SES::EmailIdentity" if "@" in id else "AWS::DynamoDB::Table"
+        return {"ResourceType": kind, "PhysicalResourceId": id, "ResourceStatus": status}
 
 
 @pytest.mark.parametrize(
@@ -151,14 +161,17 @@ class FakeSession:
         (("other.example",), None, None),
         (("me@example.com",), None, "me@example.com"),
         (("example.com",), None, "example.com"),
-        (("example.com", "me@example.com"), ("AWS::DynamoDB::Table",), "me@example.com"),
-        (("me@example.com",), ("AWS::SES::EmailIdentity",), None),
+        (("example.com", "me@example.com"), ("orders",), "me@example.com"),
+        (("me@example.com",), ("orders", "me@example.com"), None),
+        (("me@example.com",), ("me@example.com UPDATE_COMPLETE",), None),
+        (("me@example.com",), ("before@example.com",), "me@example.com"),
+        (("me@example.com",), ("me@example.com DELETE_COMPLETE",), "me@example.com"),
     ],
 )
 def test_an_identity_that_somebody_else_made_is_used_and_not_made_again(
     identities: tuple[str, ...], stack: tuple[str, ...] | None, known: str | None
 ) -> None:
-    found = known_identity(FakeSession(identities, stack), "me@example.com", "the-stack")
+    found = known_identity(FakeSession(identities, stack), "me@example.com", STACK)
     assert found == (Identity(known) if known else None)
 
 
@@ -181,9 +194,7 @@ def given_to_cdk(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def test_a_known_identity_reaches_the_stacks_with_its_default_configuration_set(
     monkeypatch: pytest.MonkeyPatch, through: str | None, context: list[str]
 ) -> None:
-    session = FakeSession(("example.com",), (), through)
-    monkeypatch.setattr(session, "describe_stack_resources", lambda **_: {"StackResources": []})
-    where = account.Account("123456789012", "eu-central-1", "me", session)
+    where = replace(WHERE, session=FakeSession(("example.com",), through=through))
     monkeypatch.setattr(account, "current_account", lambda: where)
     monkeypatch.setenv("SENDER", "me@example.com")
     commands = given_to_cdk(monkeypatch)

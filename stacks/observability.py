@@ -10,9 +10,10 @@ from constructs import Construct
 
 from stacks.constructs.alarms import Alarms
 from stacks.constructs.dashboard import Dashboard
+from stacks.constructs.given import keep
 from stacks.constructs.queries import Queries
 from stacks.pipeline import PipelineStack
-from stacks.settings import Settings
+from stacks.settings import RUNBOOK, Settings
 from stacks.settings import Stage as AppStage
 from stacks.stateful import StatefulStack
 
@@ -31,6 +32,11 @@ class ObservabilityStack(Stack):
         topic = _topic(self, settings)
         alarms = Alarms(self, settings=settings, pipeline=pipeline, topic=topic)
         Dashboard(self, settings=settings, data=data, pipeline=pipeline, alarms=alarms.all)
+        keep(
+            self,
+            alarm_email="set" if settings.alarm_email else "",  # nobody's address stands in an output
+            runbook_url="" if settings.runbook_url == RUNBOOK else settings.runbook_url,
+        )
         if settings.stage is not AppStage.LOCAL:  # the emulated AWS has no AWS::Logs::QueryDefinition
             functions = [
                 pipeline.api.function,

@@ -11,9 +11,10 @@ from constructs import Construct
 from stacks.constructs.api import Api
 from stacks.constructs.assets import payment_layer
 from stacks.constructs.function import allow, client_environment
+from stacks.constructs.given import keep
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.senders import Relay, Sweep
-from stacks.settings import Settings
+from stacks.settings import ACCOUNT, Settings
 from stacks.settings import Stage as AppStage
 from stacks.stateful import StatefulStack
 from stacks.times import Calls
@@ -85,6 +86,8 @@ class PipelineStack(Stack):
         entrance.admit(settings.producers)
         for queue_consumer in behind:
             queue_consumer.refuse_all_but([relay.role_arn, sweep.role_arn, *settings.operators])
+        named = () if settings.operators == ACCOUNT else settings.operators
+        keep(self, producers=",".join(settings.producers), operators=",".join(named))
 
 
 def _may_mail(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:

@@ -5,14 +5,17 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from tools.deployed import stack_name
+from tools import optional
+from tools.deployed import outputs, stack_name
 from tools.mail import known_identity, mail_advice
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,10 +26,6 @@ PLACEHOLDERS = {
     "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-central-1:111122223333:secret:provider-AbCdEf",
 }
 NEEDS = {"local": (), "sandbox": ("SENDER",), "prod": ("SENDER", "PROVIDER_SECRET_ARN")}
-# IAM ARNs, comma-separated: who else may put orders on the queue, who may redrive into the queues behind the first.
-# A mail address that hears of alarms, and where the runbook is published that they point to.
-EITHER = ("PRODUCERS", "ALARM_EMAIL", "RUNBOOK_URL")
-MAY_HAVE = {"local": (), "sandbox": EITHER, "prod": (*EITHER, "OPERATORS")}
 WHAT = {
     "SENDER": "the address that receipts come from, SENDER=orders@your-domain.example",
     "PROVIDER_SECRET_ARN": "the secret with the Stripe key, PROVIDER_SECRET_ARN=arn:aws:secretsmanager:...",
@@ -74,8 +73,9 @@ def deploy(stage: str) -> None:
     given = supplied(stage)
     where = current_account()
     require_bootstrap(where)
+    require_all_that_was_given(where, stage)
     given |= _sender_identity(where, stage, given)
-    consent("Deploy", stage, where)
+    consent("Deploy", stage, where, optional.given(stage))
     # Consent was given for all of it: the CLI need not ask once more for each stack.
     how = ("--all", "--method=direct", "--require-approval=never", "--outputs-file", "cdk.out/outputs.json")
     cdk("deploy", stage, given, *how)
@@ -144,12 +144,36 @@ def require_bootstrap(where: Account) -> None:
         ) from None
 
 
-def consent(verb: str, stage: str, where: Account) -> None:
-    """Let a person type account, region and stage. Raises Stop unless they are typed exactly."""
+def require_all_that_was_given(where: Account, stage: str) -> None:
+    """Raises Stop if the stage was deployed with an optional value that nobody mentions now."""
+    try:
+        lost = optional.lost(outputs(where.session.client("cloudformation"), stage), stage)
+    except ClientError as error:
+        raise Stop(f"What stage {stage} was deployed with can not be told: {error}") from None
+    if lost:
+        names = " ".join(f"{name}={optional.NONE}" for name in lost)
+        raise Stop(
+            "\n".join(
+                [
+                    f"Stage {stage} was deployed with these, and this deploy would take them away:",
+                    *(f"  {name:<11}  {value}" for name, value in lost.items()),
+                    f"Give each again. What is to go, say so: {names}",
+                ]
+            )
+        )
+
+
+def consent(verb: str, stage: str, where: Account, values: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Let a person type account, region and stage, who is shown the optional values that go with them.
+
+    Raises Stop unless they are typed exactly.
+    """
     print(f"\n{verb}\n  account  {where.account}\n  region   {where.region}\n  stage    {stage}")
     print(f"  as       {where.caller}")
     if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
         print(f"  at       {endpoint}")
+    for name, value in values.items():
+        print(f"  {name:<11}  {value or optional.NONE}")
     wanted = f"{where.account} {where.region} {stage}"
     try:
         typed = input(f"\nType `{wanted}` to go on: ")
@@ -161,7 +185,7 @@ def consent(verb: str, stage: str, where: Account) -> None:
 
 def cdk(command: str, stage: str, given: dict[str, str], *arguments: str) -> None:
     """Run the CDK CLI of this clone. Raises Stop with its exit status."""
-    given = given | {name: os.environ[name] for name in MAY_HAVE[stage] if os.environ.get(name)}
+    given = given | {name: value for name, value in optional.given(stage).items() if value}
     context = [f"stage={stage}", *(f"{name.lower()}={value}" for name, value in given.items())]
     flags = [part for pair in context for part in ("-c", pair)]
     cli = [str(ROOT / ".venv/bin/node"), str(ROOT / "node_modules/aws-cdk/bin/cdk"), command, "--no-notices"]

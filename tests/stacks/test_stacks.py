@@ -17,6 +17,7 @@ from stacks.times import Client, SettingsError
 from tests.stacks.synth import FLAGS, STAGES, Synthesised, new_app, synthesise
 from tests.stacks.test_functions import as_list
 from tools.deployed import STACKS, stack_name
+from tools.optional import MAY_HAVE, output_of
 
 
 def test_prod_keeps_its_data_whatever_is_destroyed(prod: Synthesised) -> None:
@@ -279,6 +280,26 @@ def test_the_tools_know_every_stack_by_its_name(any_stage: Synthesised) -> None:
     assert {stack_name(any_stage.stage, stack) for stack in set(STACKS) - absent} == {
         f"effectively-once-{any_stage.stage}-{stack}" for stack in any_stage.templates
     }
+
+
+def test_what_a_stage_was_given_beyond_its_needs_is_kept_in_outputs_that_name_nobody(tmp_path: Path) -> None:
+    arn = "arn:aws:iam::210987654321:role/"
+    values = {
+        "PRODUCERS": f"{arn}a,{arn}b",
+        "OPERATORS": f"{arn}*",
+        "ALARM_EMAIL": "on-call@example.com",
+        "RUNBOOK_URL": "https://wiki.example.com/runbook",
+    }
+    context = {name.lower(): value for name, value in values.items()}
+    outputs = synthesise(tmp_path, "prod", **STAGES["prod"] | context).outputs()
+
+    assert {name: outputs[output_of(name)] for name in MAY_HAVE["prod"]} == values | {"ALARM_EMAIL": "set"}
+
+
+@pytest.mark.parametrize("stage", ["local", "sandbox"])
+def test_what_a_stage_was_not_given_is_in_no_output(synthesised: Any, stage: str) -> None:
+    found: Synthesised = synthesised(stage)
+    assert [name for name in found.outputs() if name.startswith("Given")] == []
 
 
 def test_no_output_shares_its_name_with_another_stacks(any_stage: Synthesised) -> None:

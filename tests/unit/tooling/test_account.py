@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from tools import account
 from tools.mail import Identity, known_identity, mail_advice
+from tools.optional import MAY_HAVE
 
 WHERE = account.Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/me", session=None)
 STACK = "effectively-once-sandbox-stateful"
@@ -32,7 +33,12 @@ class FakeSes:
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SENDER", "PROVIDER_SECRET_ARN", *(name for name in os.environ if name.startswith("AWS_"))):
+    for name in (
+        "SENDER",
+        "PROVIDER_SECRET_ARN",
+        *MAY_HAVE["prod"],
+        *(name for name in os.environ if name.startswith("AWS_")),
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")

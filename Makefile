@@ -91,16 +91,20 @@ simulate: $(PYTHON_PACKAGES) ## latency and backlog at large rates, in bursts an
 
 ## A real account
 
-synth: $(READY) $(WHEELS) ## write the templates to cdk.out/ (STAGE=local|sandbox|prod)
+# What is missing is said before a minute of installing, for which Python alone has to be there.
+asked-%: $(PYTHON_PACKAGES)
+	@$(PY) -m tools.account $* $(STAGE) --ask
+
+synth: asked-synth $(READY) $(WHEELS) ## write the templates to cdk.out/ (STAGE=local|sandbox|prod)
 	@$(PY) -m tools.account synth $(STAGE)
 
-diff: $(READY) $(WHEELS) ## show what a deploy would change (STAGE=sandbox SENDER=you@example.com)
+diff: asked-diff $(READY) $(WHEELS) ## show what a deploy would change (STAGE=sandbox SENDER=you@example.com)
 	@$(PY) -m tools.account diff $(STAGE)
 
-deploy: $(READY) $(WHEELS) ## deploy, after you confirm account, region and stage (STAGE=sandbox SENDER=you@example.com; ALARM_EMAIL= RUNBOOK_URL= PRODUCERS= OPERATORS= PROVIDER_SECRET_ARN=)
+deploy: asked-deploy $(READY) $(WHEELS) ## deploy, after you confirm account, region and stage (STAGE=sandbox SENDER=you@example.com; ALARM_EMAIL= RUNBOOK_URL= PRODUCERS= OPERATORS= PROVIDER_SECRET_ARN=)
 	@$(PY) -m tools.account deploy $(STAGE)
 
-destroy: $(READY) $(WHEELS) ## take it down again, after you confirm the same (STAGE=sandbox)
+destroy: asked-destroy $(READY) $(WHEELS) ## take it down again, after you confirm the same (STAGE=sandbox)
 	@$(PY) -m tools.account destroy $(STAGE)
 
 smoke: $(READY) ## send a handful of orders, each several times, and see what became of them (STAGE=local|sandbox)

@@ -194,17 +194,26 @@ def cdk(command: str, stage: str, given: dict[str, str], *arguments: str) -> Non
         raise Stop(f"cdk {command} failed with status {done.returncode}; the reason is above.")
 
 
+def ask(command: str, stage: str) -> None:
+    """Raises Stop unless the stage is one that the command knows, with all that it needs."""
+    stages = ("local", "sandbox", "prod") if command == "synth" else ("sandbox", "prod")
+    if stage not in stages:
+        hint = " (`make up` deploys to the laptop)" if command != "synth" else ""
+        raise Stop(f"Which stage? make {command} STAGE={'|'.join(stages)}{hint}")
+    if command in ("diff", "deploy"):
+        supplied(stage)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make", description=__doc__)
     parser.add_argument("command", choices=("synth", "diff", "deploy", "destroy"))
     parser.add_argument("stage", nargs="?", default="")
+    parser.add_argument("--ask", action="store_true", help="only look whether all is given, before tools are installed")
     asked = parser.parse_args()
     try:
-        stages = ("local", "sandbox", "prod") if asked.command == "synth" else ("sandbox", "prod")
-        if asked.stage not in stages:
-            hint = " (`make up` deploys to the laptop)" if asked.command != "synth" else ""
-            raise Stop(f"Which stage? make {asked.command} STAGE={'|'.join(stages)}{hint}")
-        {"synth": synth, "diff": diff, "deploy": deploy, "destroy": destroy}[asked.command](asked.stage)
+        ask(asked.command, asked.stage)
+        if not asked.ask:
+            {"synth": synth, "diff": diff, "deploy": deploy, "destroy": destroy}[asked.command](asked.stage)
     except Stop as stop:
         print(f"\n{stop}", file=sys.stderr)
         return 1

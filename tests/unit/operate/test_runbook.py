@@ -6,6 +6,7 @@ from pathlib import Path
 
 import botocore.session
 from botocore import xform_name
+from botocore.model import ServiceModel
 
 from functions.email import ses
 from shared.idempotency import sending
@@ -23,8 +24,9 @@ ACTIONS = {
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
     "sqs:SendMessageBatch": "sqs:SendMessage",
 }
-# Without it S3 answers 403 where there is no such object.
-UNSAID = {"s3:ListBucket"}
+# Without the first S3 answers 403 where there is no such object; the others are used by DynamoDB as it fills a copy.
+UNSAID = {"s3:ListBucket", "dynamodb:BatchWriteItem", "dynamodb:Query", "dynamodb:UpdateItem"}
+GONE = ("describe-table", "list-backups", "restore-table-from-backup", "wait table-exists")
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -88,18 +90,56 @@ def test_queues_in_commands_are_queues() -> None:
     assert named <= {*QUEUES, "relay"}
 
 
+def client(service: str) -> ServiceModel:
+    """What the SDK knows of a service."""
+    return botocore.session.get_session().get_service_model(service)
+
+
 def actions_of_the_commands() -> set[str]:
     """The IAM actions behind the requests that the commands' source makes."""
     tools = ROOT / "tools"
     files = [*tools.glob("operate/*.py"), tools / "account.py", tools / "deployed.py"]
-    theirs = [inspect.getsource(sending), inspect.getsource(Orders.get)]
-    source = "\n".join([*(file.read_text() for file in files), *theirs])
+    source = "\n".join(
+        [*(file.read_text() for file in files), inspect.getsource(sending), inspect.getsource(Orders.get)]
+    )
     called = set(re.findall(r'\.(?:get_paginator\(")?(\w+)["(]', source))
-    clients = {name: botocore.session.get_session().get_service_model(name) for name in SERVICES}
-    made = {f"{name}:{op}" for name, of in clients.items() for op in of.operation_names if xform_name(op) in called}
+    made = {f"{name}:{op}" for name in SERVICES for op in client(name).operation_names if xform_name(op) in called}
     return {ACTIONS.get(action, action) for action in made}
+
+
+def requests_by_hand() -> dict[str, set[str]]:
+    """The AWS CLI's commands for an account: DynamoDB's operation, and the parameters that it is given."""
+    operations = {xform_name(op, "-"): op for op in client("dynamodb").operation_names}
+    waiters = botocore.session.get_session().get_waiter_model("dynamodb")
+    of_waiters = {xform_name(name, "-"): waiters.get_waiter(name).operation for name in waiters.waiter_names}
+    found = {}
+    for line in book.commands(book.TEXT, book.FOR_AN_ACCOUNT):
+        aws, service, *words = line.split()
+        assert (aws, service) == ("aws", "dynamodb")
+        operation = of_waiters[words[1]] if words[0] == "wait" else operations[words[0]]
+        found[operation] = {word.removeprefix("--") for word in words if word.startswith("--")}
+    return found
 
 
 def test_an_operators_rights_are_what_the_commands_ask_for_and_no_others() -> None:
     table = {name for _, actions in rows("Rights") for name in names(actions) if ":" in name}
-    assert table == actions_of_the_commands() | UNSAID | {"dynamodb:RestoreTableToPointInTime"}
+    by_hand = {f"dynamodb:{operation}" for operation in requests_by_hand()}
+    assert table == actions_of_the_commands() | by_hand | UNSAID
+
+
+def test_commands_for_an_account_give_dynamodb_the_parameters_that_it_has_and_needs() -> None:
+    for operation, given in requests_by_hand().items():
+        shape = client("dynamodb").operation_model(operation).input_shape
+        assert shape is not None
+        assert {xform_name(name, "-") for name in shape.required_members} <= given, operation
+        assert given <= {xform_name(name, "-") for name in shape.members}, operation
+
+
+def test_a_table_that_is_gone_has_a_way_back_that_does_not_need_it() -> None:
+    lost = book.sections()["The orders table was lost"]
+    order = [lost.find(f"aws dynamodb {step} ") for step in GONE]
+    assert -1 not in order
+    assert order == sorted(order)
+    first, *_ = lost.partition("**Diagnose.**")
+    assert "`ResourceNotFoundException`" in first
+    assert "aws dynamodb describe-table --table-name $TABLE" in first

@@ -1,4 +1,4 @@
-"""docs/deploy.md says what is so: the rights of the workflow's role."""
+"""docs/deploy.md says what is so, and the workflow does what it says."""
 
 import json
 import re
@@ -30,3 +30,10 @@ def test_the_role_may_describe_the_stages_own_stacks_and_list_none() -> None:
         assert fnmatchcase(asked, pattern)
     assert not fnmatchcase("arn:aws:cloudformation:eu-central-1:ACCOUNT:stack/theirs/some-id", pattern)
     assert resources_of("cloudformation:ListStacks") == []
+
+
+def test_the_sender_is_verified_before_the_workflow_is_switched_on() -> None:
+    _, _, by_github = PAGE.partition("## By GitHub Actions")
+    before, variables, _ = by_github.partition("set the variables `DEPLOY_ROLE_ARN`")
+    assert variables
+    assert 'aws sesv2 create-email-identity --region "$AWS_REGION" --email-identity "$SENDER"' in before

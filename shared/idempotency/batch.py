@@ -21,11 +21,9 @@ from shared.idempotency.errors import (
     Busy,
     EffectWithoutState,
     KeyReused,
-    OutcomeUnknown,
     Permanent,
     StepError,
     Superseded,
-    Unknown,
 )
 from shared.idempotency.events import event_in, open_envelope
 from shared.idempotency.lanes import Lane, lanes_of
@@ -166,8 +164,7 @@ def _run_job(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) ->
             uncertain=error.uncertain,
         )
         _retry(consumer, job)
-        if isinstance(error, Unknown | OutcomeUnknown):
-            # The claim is kept: a receive before its lease ends would only find it busy.
+        if error.held:  # a receive before the lease ends would only find the claim busy
             job.retry_in_s = max(job.retry_in_s or 0, _seconds_until(consumer, consumer.engine.lease_end(deadline_ms)))
     else:
         job.retry_in_s = None

@@ -12,6 +12,7 @@ from shared.idempotency.errors import (
     EffectWithoutState,
     KeyReused,
     NotDone,
+    OutcomeUnknown,
     Permanent,
     StepError,
     StoreError,
@@ -61,14 +62,18 @@ class Engine(msgspec.Struct, frozen=True):
         if step.effect is Effect.NONE:
             return self._once(step, message, deadline_ms)
         key = step.record_key(message.event)
-        claim = self.store.claim(
-            key,
-            fingerprint(message.event),
-            owner=self.new_owner(),
-            lease_until_ms=self.lease_end(deadline_ms),
-            correlation_id=message.correlation_id,
-            deadline_ms=deadline_ms,
-        )
+        try:
+            claim = self.store.claim(
+                key,
+                fingerprint(message.event),
+                owner=self.new_owner(),
+                lease_until_ms=self.lease_end(deadline_ms),
+                correlation_id=message.correlation_id,
+                deadline_ms=deadline_ms,
+            )
+        except OutcomeUnknown as error:
+            error.held = True
+            raise
         if isinstance(claim, Duplicate):
             return Ran(claim.result, replayed=True)
         attempt = self._attempt(key, message, deadline_ms, claim)
@@ -105,6 +110,7 @@ class Engine(msgspec.Struct, frozen=True):
         try:
             return self.store.commit(claim, data, events, outcome.writes, attempt.deadline_ms)
         except (StoreError, EffectWithoutState) as error:  # the latter, for when a person has set the row right
+            error.held = True
             if claim.noted is None:
                 try:
                     self.store.note(claim, fingerprint(message.event), data, deadline_ms=attempt.deadline_ms)
@@ -112,12 +118,13 @@ class Engine(msgspec.Struct, frozen=True):
                     error.add_note(f"not noted: {trouble!r}")
             raise
 
-    def _release(self, claim: Claim, forget: bool, deadline_ms: int, error: Exception) -> None:
+    def _release(self, claim: Claim, forget: bool, deadline_ms: int, error: StepError) -> None:
         try:
             self.store.release(claim, forget=forget, deadline_ms=deadline_ms)
         except Superseded as lost:
             raise lost from error  # another has the last word now, also on what this worker would have parked
         except StoreError as trouble:
+            error.held = True
             error.add_note(f"not released: {trouble!r}")  # the verdict stands: the lease lapses by itself
 
     def _once(self, step: Step[Any], message: Message, deadline_ms: int) -> Ran:

@@ -2,9 +2,14 @@
 
 
 class StepError(Exception):
-    """A step did not come to an outcome. `uncertain`: an earlier try under its key may have had its effect."""
+    """A step did not come to an outcome.
+
+    `uncertain`: an earlier try under its key may have had its effect. `held`: its claim may still stand, and keeps
+    everybody out until its lease ends.
+    """
 
     uncertain = False
+    held = False
 
 
 class NotDone(StepError):
@@ -13,6 +18,8 @@ class NotDone(StepError):
 
 class Unknown(StepError):
     """Something may have been done: the claim is kept, its lease lapses, the next try is told `uncertain`."""
+
+    held = True
 
 
 class Permanent(StepError):

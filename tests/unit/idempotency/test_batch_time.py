@@ -8,7 +8,7 @@ from shared.idempotency import Attempt, NotDone, Outcome, Unknown, runtime
 from shared.idempotency.backoff import delay_bounds, receives_to_ride_out
 from shared.idempotency.events import fingerprint
 from tests.unit.conftest import World
-from tests.unit.idempotency.kit import ParcelWanted, completed, external, internal, put_record, record
+from tests.unit.idempotency.kit import ParcelWanted, completed, external, internal, put_record, record, write
 from tests.unit.idempotency.messages import deliver, sqs_record, waits, wanted
 from tests.unit.world import Fault, answer_lost, never_sent, refused
 
@@ -157,6 +157,38 @@ def test_a_claim_whose_answers_were_all_lost_is_waited_for_too(world: World) -> 
 
     left_s = (record(world, "parcel.send#p")["in_progress_expiration"] - world.clock.now_ms()) / 1000
     assert waits(world)["m1"] >= left_s
+
+
+def test_a_commit_that_failed_waits_for_the_end_of_its_lease_and_burns_no_receive(world: World) -> None:
+    marks = external(lambda _, __: Outcome("done", writes=[write()]))
+    world.wire.always("TransactWriteItems", refused("AccessDenied"))
+    deliver(world, marks, sqs_record("m1", wanted("p")))
+    world.wire.always("TransactWriteItems", None)
+
+    assert LEASE_S <= waits(world)["m1"] <= LEASE_S + BASE_S
+    world.clock.advance(waits(world)["m1"])
+    assert deliver(world, marks, sqs_record("m1", wanted("p"), receive_count=2)) == []
+
+
+def test_a_claim_that_could_not_be_released_is_waited_for(world: World) -> None:
+    def fails(_: ParcelWanted, __: Attempt) -> Outcome:
+        world.wire.plan("UpdateItem", refused("AccessDenied"))
+        raise NotDone("no")
+
+    deliver(world, external(fails), sqs_record("m1", wanted("p")))
+
+    assert LEASE_S <= waits(world)["m1"] <= LEASE_S + BASE_S
+
+
+def test_a_step_that_claims_nothing_waits_for_no_lease(world: World) -> None:
+    world.wire.always("TransactWriteItems", refused("AccessDenied"))
+    deliver(world, internal(lambda _, __: DONE), sqs_record("m1", wanted("p")))
+    world.wire.always("TransactWriteItems", answer_lost)
+    deliver(world, internal(lambda _, __: DONE), sqs_record("m2", wanted("q")))
+
+    _, high = delay_bounds(1, BASE_S, CAP_S)
+    assert len(waits(world)) == 2
+    assert max(waits(world).values()) <= high
 
 
 FAILURES: dict[str, Fault] = {

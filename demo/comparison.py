@@ -62,9 +62,8 @@ class LaneReport:
     @property
     def unpromised(self) -> dict[str, list[str]]:
         """A mail with a cause is what the promise names beforehand; it excuses nothing else of the same order."""
-        excused = {order_id for order_id, why in self.explained.items() if why}
         return {
-            name: [order_id for order_id in ids if name != "mailed_twice" or order_id not in excused]
+            name: [order_id for order_id in ids if name != "mailed_twice" or order_id not in self.explained]
             for name, ids in self.wrongs.items()
         }
 
@@ -92,9 +91,10 @@ def report(
     verdict = judge(expected, told.witnessed)
     effects = _effects(expected, told, verdict)
     addresses = {order.order_id: order.email for order in expected}
-    explained = {order_id: why_mailed_again(order_id, addresses[order_id], told) for order_id in second_mails}
-    worst = _worst(effects, told, {order_id for order_id, why in explained.items() if why})
-    unexplained = [f"{order_id}: mailed twice, and nothing says why" for order_id, why in explained.items() if not why]
+    causes = {order_id: why_mailed_again(order_id, addresses[order_id], told) for order_id in second_mails}
+    explained = {order_id: why for order_id, why in causes.items() if why}
+    unexplained = [f"{order_id}: mailed twice, and nothing says why" for order_id, why in causes.items() if not why]
+    worst = _worst(effects, told, set(explained))
     return LaneReport(
         name=lane.name,
         orders=len(expected),

@@ -91,14 +91,13 @@ def _verdict(lane: LaneReport) -> str:
 
 def show_audit(out: Console, ours: LaneReport) -> None:
     """Print what the strict audit of ours says: what the promise explains, and what it does not."""
-    explained = {order_id: why for order_id, why in ours.explained.items() if why}
-    if explained:
+    if ours.explained:
         out.print(
-            f"\nOurs told twice, within the promise (the outcome of a send was unknown): {len(explained)}\n"
+            f"\nOurs told twice, within the promise (the outcome of a send was unknown): {len(ours.explained)}\n"
             "A worker that dies has up to ten orders in hand: the fault may have been another's.",
             highlight=False,
         )
-        for order_id, why in explained.items():
+        for order_id, why in ours.explained.items():
             out.print(f"  {order_id}: {why}", markup=False)
     if ours.violations:
         out.print(f"\n[bold red]VIOLATED[/]: {len(ours.violations)} findings in ours")
@@ -107,5 +106,5 @@ def show_audit(out: Console, ours: LaneReport) -> None:
         return
     out.print(
         "\n[bold green]KEPT[/]: ours made for each order exactly one charge or one decline, one final state, "
-        f"one mail{' (but those above)' if explained else ''}."
+        f"one mail{' (but those above)' if ours.explained else ''}."
     )

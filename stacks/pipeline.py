@@ -14,7 +14,7 @@ from stacks.constructs.function import allow, client_environment
 from stacks.constructs.given import keep
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.senders import Relay, Sweep
-from stacks.settings import ACCOUNT, Settings
+from stacks.settings import Settings
 from stacks.settings import Stage as AppStage
 from stacks.stateful import StatefulStack
 from stacks.times import Calls
@@ -86,7 +86,7 @@ class PipelineStack(Stack):
         entrance.admit(settings.producers)
         for queue_consumer in behind:
             queue_consumer.refuse_all_but([relay.role_arn, sweep.role_arn, *settings.operators])
-        named = () if settings.operators == ACCOUNT else settings.operators
+        named = settings.operators if settings.stage is AppStage.PROD else ()  # elsewhere it is the whole account
         keep(self, producers=",".join(settings.producers), operators=",".join(named))
 
 

@@ -73,9 +73,9 @@ def deploy(stage: str) -> None:
     given = supplied(stage)
     where = current_account()
     require_bootstrap(where)
-    require_all_that_was_given(where, stage)
+    values = values_of(where, stage)
     given |= _sender_identity(where, stage, given)
-    consent("Deploy", stage, where, optional.given(stage))
+    consent("Deploy", stage, where, values)
     # Consent was given for all of it: the CLI need not ask once more for each stack.
     how = ("--all", "--method=direct", "--require-approval=never", "--outputs-file", "cdk.out/outputs.json")
     cdk("deploy", stage, given, *how)
@@ -99,11 +99,14 @@ def _sender_identity(where: Account, stage: str, given: dict[str, str]) -> dict[
     identity = known_identity(where.session, given["SENDER"], stack_name(stage, "stateful"))
     if identity is None:
         return {}
-    print(f"SES has the identity {identity.name} already: mails go out under it, and it stays when this is destroyed.")
-    if identity.configuration_set is None:
-        return {"SENDER_IDENTITY": identity.name}
-    print(f"By default they go through its configuration set {identity.configuration_set}, which needs a right too.")
-    return {"SENDER_IDENTITY": identity.name, "CONFIGURATION_SET": identity.configuration_set}
+    found = {}
+    if not identity.is_the_stacks:
+        print(f"SES has the identity {identity.name} already: mails go out under it, and a destroy leaves it.")
+        found["SENDER_IDENTITY"] = identity.name
+    if identity.configuration_set:
+        print(f"Its mails go through the configuration set {identity.configuration_set}, which needs a right too.")
+        found["CONFIGURATION_SET"] = identity.configuration_set
+    return found
 
 
 def supplied(stage: str) -> dict[str, str]:
@@ -144,13 +147,16 @@ def require_bootstrap(where: Account) -> None:
         ) from None
 
 
-def require_all_that_was_given(where: Account, stage: str) -> None:
-    """Raises Stop if the stage was deployed with an optional value that nobody mentions now."""
+def values_of(where: Account, stage: str) -> dict[str, str]:
+    """The optional values, each as a person is to see it: beside what the stage was deployed with, where that differs.
+
+    Raises Stop if it was deployed with one that nobody mentions now.
+    """
     try:
-        lost = optional.lost(outputs(where.session.client("cloudformation"), stage), stage)
+        before = optional.before(outputs(where.session.client("cloudformation"), stage), stage)
     except ClientError as error:
         raise Stop(f"What stage {stage} was deployed with can not be told: {error}") from None
-    if lost:
+    if lost := {name: value for name, value in before.items() if not os.environ.get(name)}:
         names = " ".join(f"{name}={optional.NONE}" for name in lost)
         raise Stop(
             "\n".join(
@@ -161,6 +167,9 @@ def require_all_that_was_given(where: Account, stage: str) -> None:
                 ]
             )
         )
+    now = {name: value or optional.NONE for name, value in optional.given(stage).items()}
+    changed = {name: was for name, was in before.items() if was not in (now[name], optional.UNTOLD)}
+    return now | {name: f"{now[name]} (before: {was})" for name, was in changed.items()}
 
 
 def consent(verb: str, stage: str, where: Account, values: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -173,7 +182,7 @@ def consent(verb: str, stage: str, where: Account, values: Mapping[str, str] = M
     if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
         print(f"  at       {endpoint}")
     for name, value in values.items():
-        print(f"  {name:<11}  {value or optional.NONE}")
+        print(f"  {name:<11}  {value}")
     wanted = f"{where.account} {where.region} {stage}"
     try:
         typed = input(f"\nType `{wanted}` to go on: ")

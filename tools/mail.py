@@ -10,23 +10,26 @@ from tools.deployed import is_absent
 
 @dataclass(frozen=True)
 class Identity:
-    """An SES identity, an address or a domain. `configuration_set`: through which its mails go by default."""
+    """An SES identity, an address or a domain.
+
+    `configuration_set`: through which its mails go by default; `is_the_stacks`: the stack made it, and deletes it.
+    """
 
     name: str
     configuration_set: str | None = None
+    is_the_stacks: bool = False
 
 
 def known_identity(session: Any, sender: str, stack: str) -> Identity | None:
-    """The SES identity that the sender can use and that is not the stack's own: the address, else its domain.
+    """The SES identity that the sender can use: the stack's own, else the address, else its domain.
 
     None if there is none: then the stack makes one.
     """
-    if _owns_identity(session.client("cloudformation"), stack, sender):
-        return None
+    own = _owns_identity(session.client("cloudformation"), stack, sender)
     ses = session.client("sesv2")
-    for name in (sender, sender.rpartition("@")[2]):
+    for name in (sender,) if own else (sender, sender.rpartition("@")[2]):
         try:
-            return Identity(name, ses.get_email_identity(EmailIdentity=name).get("ConfigurationSetName"))
+            return Identity(name, ses.get_email_identity(EmailIdentity=name).get("ConfigurationSetName"), own)
         except ClientError as error:
             if error.response["Error"]["Code"] != "NotFoundException":
                 raise

@@ -22,6 +22,7 @@ LATENCY_MS = {
     "sqs.SendMessageBatch": 12,
     "s3.PutObject": 30,
     "sesv2.SendEmail": 60,
+    "engine.start": 30,  # an execution of a durable function, a state machine or a workflow, by name
     "provider.calls": 350,  # one call of the payment provider
 }
 OVERHEAD_MS = 5  # an invocation's own time: Python, logs, metrics

@@ -56,14 +56,14 @@ def durable(counts: Counts, load: Load) -> Bill:
     bill["durable_operation"] = assumed.DURABLE_OPERATIONS
     bill["durable_gb_written"] = written
     bill["durable_gb_month"] = written * assumed.DURABLE_RETAINED_MONTHS
-    return total([bill, times(_dispatched(), 1 + load.duplicates)])
+    return total([bill, times(_dispatched(load), 1 + load.duplicates)])
 
 
 def standard(counts: Counts, load: Load) -> Bill:
     """A state machine of three Lambda tasks, started by name; a duplicate finds that execution."""
     bill = _tasks(counts)
     bill["state_transition"] = assumed.STATE_TRANSITIONS
-    return total([bill, times(_dispatched(), 1 + load.duplicates)])
+    return total([bill, times(_dispatched(load), 1 + load.duplicates)])
 
 
 def express(counts: Counts, load: Load) -> Bill:
@@ -79,7 +79,7 @@ def temporal(counts: Counts, load: Load) -> Bill:
     """The activities as Lambda invocations, to have their time at the same price; Actions are priced by the month."""
     bill = _tasks(counts)
     bill["temporal_gb_hour"] = assumed.TEMPORAL_HISTORY_KB * assumed.KB / assumed.GB * assumed.TEMPORAL_RETENTION_H
-    return total([bill, times(_dispatched(), 1 + load.duplicates)])
+    return total([bill, times(_dispatched(load), 1 + load.duplicates)])
 
 
 def month_usd(counts: Counts, load: Load, at: Prices) -> dict[str, float]:
@@ -106,11 +106,11 @@ def _tasks(counts: Counts) -> Bill:
     return total(bill_of({**bare(counts, step), "invocations": 1}, 1) for step in QUEUES)
 
 
-def _dispatched() -> Bill:
+def _dispatched(load: Load) -> Bill:
     """A function takes the message off its queue and starts an execution by the order's name, or finds it there.
 
     Neither an event source mapping nor a pipe gives an execution a name:
     https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-idempotency.html
     https://docs.aws.amazon.com/eventbridge/latest/pipes-reference/API_PipeTargetStateMachineParameters.html
     """
-    return bill_of({"invocations": 1}, 1, queue=True)
+    return bill_of({"invocations": 1, "engine.start": load.messages}, load.messages, queue=True)

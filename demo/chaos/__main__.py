@@ -39,7 +39,10 @@ def main() -> int:
         seed = asked.seed if asked.seed is not None else random.randrange(10_000)
         state = State(Asked(asked.orders, seed, asked.faults))
         if aside := set_aside(STATE):
-            console.print(f"An unfinished run of other orders, seed, faults or versions lies in {aside} now.")
+            console.print(
+                f"An unfinished run of other orders, seed, faults or versions is kept: build/{aside.name}. "
+                f"Named build/{STATE.name} again, it is gone on with.\n"
+            )
     said = f"{state.asked.orders} orders, SEED={state.asked.seed}, FAULTS={state.asked.faults:g}"
     goes_on = f", going on after leg {len(state.done)} of {len(state.asked.legs)}" if state.done else ""
     console.print(f"{said}{goes_on}\n")

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,9 @@ def set_aside(path: Path) -> Path | None:
     if state is None or not state.done or not state.left:
         return None
     asked = state.asked
-    aside = path.with_stem(f"{path.stem}-{asked.orders}-{asked.seed}-{asked.faults:g}")
-    os.replace(path, aside)
+    name = f"{path.stem}-{asked.orders}-{asked.seed}-{asked.faults:g}"
+    aside = next(aside for n in count(1) if not (aside := path.with_stem(f"{name}-{n}")).exists())
+    path.rename(aside)
     return aside
 
 

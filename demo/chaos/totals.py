@@ -24,7 +24,7 @@ class Totals:
 
     @property
     def too_tame(self) -> str:
-        """Which lanes suffered fewer deaths than a long run promises, and what to do; empty if none."""
+        """Which lanes suffered fewer deaths than a long run promises; empty if none."""
         lanes = [lane for lane in self.lanes if self.cut_short_percent(lane) < LEAST_PERCENT]
         if not lanes:
             return ""

@@ -175,11 +175,11 @@ class Actions:
         findings = [{"what": what, "orders": list(ids)} for what, ids in wrong.items() if ids]
         if lane is OURS:
             operator = Auditor(self._deployment(lane), Steps(Console(quiet=True)), 0).run()
-            on_the_way = {*verdict.stuck, *verdict.parked}
             findings += [
                 {"what": f"make audit: {each.kind}, {each.detail}", "orders": [each.order_id]}
                 for each in operator.wrong
-                if each.order_id not in on_the_way
+                if each.order_id not in verdict.stuck
+                and not (each.order_id in verdict.parked and each.kind in ("late", "parked"))
             ]
         wronged = {order_id for each in findings for order_id in each["orders"]}
         return {

@@ -141,10 +141,21 @@ def _watches(model: Model, alarm: Resource, queue: Resource) -> Iterator[str | N
             yield f"{alarm.path} on the {stat}"
         elif alarm.get("ActionsEnabled") is False:
             yield f"{alarm.path} with ActionsEnabled false"
-        elif not alarm.get("AlarmActions"):
+        elif not _tells(model, alarm):
             yield f"{alarm.path} without AlarmActions, so that nobody is told"
         else:
             yield None
+
+
+def _tells(model: Model, alarm: Resource) -> bool:
+    """Whether somebody is told: by the alarm itself, or by a composite alarm whose rule names it."""
+    rules = [
+        shown(composite.get("AlarmRule"))
+        for composite in model.of_type("AWS::CloudWatch::CompositeAlarm")
+        if composite.get("AlarmActions")
+    ]
+    named = [f"|{alarm.id}", *([alarm.get("AlarmName")] if isinstance(alarm.get("AlarmName"), str) else [])]
+    return bool(alarm.get("AlarmActions")) or any(name in rule for rule in rules for name in named)
 
 
 def retention_s(queue: Resource) -> float | None:

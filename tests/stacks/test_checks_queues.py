@@ -60,6 +60,14 @@ def metric_math(app: SmallApp, expression: str = "FILL(v, 0)", threshold: int = 
     app.override(alarm, "AlarmActions", [ALARM_TOPIC])
 
 
+def composite(app: SmallApp, tells: bool = True) -> None:
+    app.override(app.alarm, "AlarmActions", None)
+    rule = cloudwatch.AlarmRule.from_alarm(app.alarm, cloudwatch.AlarmState.ALARM)
+    made = cloudwatch.CompositeAlarm(app.stack, "Any", alarm_rule=rule)
+    if tells:
+        app.override(made, "AlarmActions", [ALARM_TOPIC])
+
+
 DLQ, TYPE, LONGER = consumed_queue_has_a_dlq, dlq_is_of_the_same_type, dlq_keeps_messages_longer
 RECEIVES, ALARM = messages_get_at_least_three_receives, dlq_alarm_counts_visible_messages
 
@@ -239,6 +247,13 @@ BREAKS = [
     ),
     Break(
         ALARM,
+        "an alarm in a composite alarm that tells nobody",
+        lambda app: composite(app, tells=False),
+        "small/Dlq",
+        ("small/Alarm without AlarmActions",),
+    ),
+    Break(
+        ALARM,
         "a formula that rings at a thousand messages",
         lambda app: metric_math(app, threshold=1000),
         "small/Dlq",
@@ -283,7 +298,8 @@ FINE = [
             app.override(app.alarm, "Threshold", 1),
         ),
     ),
-    Fine("an alarm on a sum of metrics", metric_math),
+    Fine("an alarm on a formula of one metric", metric_math),
+    Fine("an alarm that tells through a composite alarm", composite),
     Fine(
         "a threshold known only when it is deployed", lambda app: app.override(app.alarm, "Threshold", app.parameter())
     ),

@@ -95,7 +95,7 @@ def judge(
     if order is not None and (damage := _damage_of_row(order)):
         return [Finding("damaged_row", order_id, damage)]
     alive = {operation: image for operation, image in records.items() if rules.is_alive(image)}
-    found = [*_of_records(rules, order_id, alive), *_of_charges(rules, order_id, order, charges)]
+    found = [*_of_records(rules, order_id, alive, parked_in), *_of_charges(rules, order_id, order, charges)]
     if order is None:
         found += [
             Finding("record_without_state", order_id, f"{operation} is done, and there is no such order")
@@ -119,12 +119,15 @@ def _damage_of_row(order: Order) -> str | None:
     return None
 
 
-def _of_records(rules: Rules, order_id: str, alive: Records) -> Iterator[Finding]:
+def _of_records(rules: Rules, order_id: str, alive: Records, parked_in: Collection[str]) -> Iterator[Finding]:
+    queues = dict(NEXT.values())
     for operation, image in alive.items():
         if damage := _damage(image):
             yield Finding("damaged_record", order_id, f"{operation} {damage}")
         elif rules.has_lapsed(image) and text(image, "effect"):
-            yield Finding("effect_without_state", order_id, f"{operation} noted its effect and did not commit", True)
+            said = f"{operation} noted its effect and did not commit"
+            resend = queues.get(operation) not in parked_in  # else it would only be parked once more
+            yield Finding("effect_without_state", order_id, said, resend)
         if events := text(image, "outbox"):
             try:
                 outbox.unpack(events)

@@ -240,6 +240,17 @@ def test_an_order_in_a_dlq_is_told_apart_and_not_called_wronged(
         assert (lane["findings"], lane["wronged"], lane["parked"]) == ([], 0, [entry.order_id])
 
 
+def test_what_else_is_wrong_with_an_order_in_a_dlq_is_told(
+    press: Actions, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = book.open(1)
+    parked = Witnessed([], [], [row(entry, "placed")], frozenset(), frozenset({entry.order_id}))
+    damaged = SimpleNamespace(kind="damaged_record", detail="payment.charge", order_id=entry.order_id)
+    audited(monkeypatch, {NAIVE: parked, OURS: parked}, [damaged])
+    _, ours = press("audit").report
+    assert (ours["wronged"], ours["parked"]) == (1, [entry.order_id])
+
+
 def test_no_button_is_at_work_twice_at_once_but_others_are(
     press: Actions, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:

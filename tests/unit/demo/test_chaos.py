@@ -145,11 +145,13 @@ def test_faults_that_prove_nothing_or_never_end_are_refused_before_anything_runs
 def test_another_run_takes_nothing_of_an_unfinished_one_away(path: Path) -> None:
     save(State(ASKED, done=[leg()]), path)
     aside = set_aside(path)
-    assert aside == path.parent / f"chaos-{ASKED.orders}-7-15.json"
+    assert aside == path.parent / f"chaos-{ASKED.orders}-7-15-1.json"
     assert not path.exists()
     found = resume(aside, ASKED.orders, ASKED.faults, ASKED.seed)
     assert found is not None
     assert found.done == [leg()]
+    save(State(ASKED, done=[leg(), leg()]), path)
+    assert set_aside(path) == path.parent / f"chaos-{ASKED.orders}-7-15-2.json"
 
 
 @pytest.mark.parametrize("legs", [0, 3])
@@ -261,9 +263,9 @@ def test_a_run_that_starts_beside_an_unfinished_one_says_where_that_is_kept(
         assert command.main() == 130
     finally:
         signal.signal(signal.SIGTERM, handled)
-    kept = path.parent / f"chaos-{ASKED.orders}-7-15.json"
+    kept = path.parent / f"chaos-{ASKED.orders}-7-15-1.json"
     assert kept.exists()
-    assert kept.name in capsys.readouterr().out.replace("\n", "")
+    assert f"build/{kept.name}" in capsys.readouterr().out.replace("\n", "")
 
 
 @pytest.mark.parametrize("legs", [0, 1])

@@ -113,6 +113,13 @@ def test_an_explained_mail_hides_nothing_else_that_is_wrong_with_the_order() -> 
     assert "<div>1 charged twice, 1 mailed twice, as the promise says, and named</div>" in drawn
 
 
+def test_a_second_mail_that_nothing_explains_is_promised_nowhere() -> None:
+    drawn = page(as_data(RUN, [report(OURS, [ONE, TWO], Told(TWICE), second_mails=["ord_1"])]))
+    assert '<span class="bad">✗ mailed twice</span>' in drawn
+    assert "as the promise says, and named" not in drawn
+    assert "ord_1: mailed twice, and nothing says why" in drawn
+
+
 def column(**order: Any) -> str:
     return effects_plot({"effects": [{"order_id": "ord_1", "charges": 1, "mails": 1, "pays": True} | order]} | LANE)
 

@@ -180,6 +180,30 @@ def test_a_late_order_whose_message_is_parked_says_so_and_is_not_sent_again(
     assert (audit.findings[0].detail.endswith("its message is parked"), audit.resent) == (True, {})
 
 
+@pytest.mark.parametrize(("queue", "resent"), [("payments", {}), ("orders", {"ord_1": "sent ord_1/order.placed"})])
+def test_a_noted_effect_whose_message_is_parked_waits_for_a_person(
+    pipeline: Pipeline, deployment: Deployment, queue: str, resent: dict[str, str]
+) -> None:
+    order_placed(pipeline)
+    pipeline.world.dynamodb.put_item(
+        TableName="idempotency",
+        Item={
+            "id": {"S": "payment.charge#ord_1"},
+            "status": {"S": "INPROGRESS"},
+            "validation": {"S": "v1:x"},
+            "in_progress_expiration": {"N": "1"},
+            "effect": {"S": "v1:x {}"},
+            "expiration": {"N": "9999999999"},
+        },
+    )
+    parked(pipeline.world, queue, "ord_1", "effect_without_state")
+
+    audit = audited(deployment, repair=True)
+
+    assert ("effect_without_state", "ord_1") in kinds(audit)
+    assert audit.resent == resent
+
+
 def test_a_message_parked_in_front_of_another_step_does_not_hide_that_the_event_got_lost(
     pipeline: Pipeline, deployment: Deployment
 ) -> None:

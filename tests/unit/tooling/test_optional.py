@@ -8,7 +8,6 @@ from botocore.exceptions import ClientError
 
 from tests.unit.tooling.test_account import WHERE, given_to_cdk, no_settings, typing
 from tools import account
-from tools.optional import given
 
 __all__ = ["no_settings"]  # a fixture
 
@@ -39,7 +38,7 @@ BEFORE = replace(WHERE, session=Deployed(GivenProducers=PARTNER, GivenAlarmEmail
 def test_a_deploy_that_would_take_away_what_was_deployed_stops_and_says_what(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALARM_EMAIL", "")  # which anybody's script may leave so
     with pytest.raises(account.Stop) as stopped:
-        account.require_all_that_was_given(BEFORE, "prod")
+        account.values_of(BEFORE, "prod")
     assert f"PRODUCERS    {PARTNER}" in str(stopped.value)
     assert "ALARM_EMAIL  set" in str(stopped.value)
     assert "say so: PRODUCERS=none ALARM_EMAIL=none" in str(stopped.value)
@@ -48,12 +47,17 @@ def test_a_deploy_that_would_take_away_what_was_deployed_stops_and_says_what(mon
 def test_what_is_given_again_or_said_to_be_none_stops_no_deploy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRODUCERS", "arn:aws:iam::111122223333:role/another")
     monkeypatch.setenv("ALARM_EMAIL", "none")
-    account.require_all_that_was_given(BEFORE, "prod")
+    assert account.values_of(BEFORE, "prod") == {
+        "PRODUCERS": f"arn:aws:iam::111122223333:role/another (before: {PARTNER})",
+        "ALARM_EMAIL": "none",
+        "RUNBOOK_URL": "none",
+        "OPERATORS": "none",
+    }
 
 
 def test_a_first_deploy_needs_no_optional_value() -> None:
-    account.require_all_that_was_given(BEFORE, "sandbox")
-    account.require_all_that_was_given(replace(WHERE, session=Deployed()), "prod")
+    account.values_of(BEFORE, "sandbox")
+    account.values_of(replace(WHERE, session=Deployed()), "prod")
 
 
 def test_what_was_deployed_and_can_not_be_told_stops_the_deploy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +67,7 @@ def test_what_was_deployed_and_can_not_be_told_stops_the_deploy(monkeypatch: pyt
     session = Deployed()
     monkeypatch.setattr(session, "describe_stacks", refused)
     with pytest.raises(account.Stop, match=r"can not be told: .*AccessDenied"):
-        account.require_all_that_was_given(replace(WHERE, session=session), "prod")
+        account.values_of(replace(WHERE, session=session), "prod")
 
 
 def test_a_deploy_looks_at_what_was_deployed_before_it_asks_for_consent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +85,7 @@ def test_a_person_sees_each_optional_value_before_consent(
     typing(monkeypatch, "123456789012 eu-central-1 prod\n")
     monkeypatch.setenv("OPERATORS", PARTNER)
     monkeypatch.setenv("RUNBOOK_URL", "none")
-    account.consent("Deploy", "prod", WHERE, given("prod"))
+    account.consent("Deploy", "prod", WHERE, account.values_of(replace(WHERE, session=Deployed()), "prod"))
     shown = capsys.readouterr().out.splitlines()
     assert {"  PRODUCERS    none", "  ALARM_EMAIL  none", "  RUNBOOK_URL  none", f"  OPERATORS    {PARTNER}"} <= {
         *shown

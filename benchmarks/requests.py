@@ -58,7 +58,10 @@ def _measured() -> Figure:
         verdicts,
         (
             "A guard read looks at the order row before the effect: it is what holds when every record is forgotten.",
-            "A transacted write costs two units where a plain one costs one, and a move of the row writes its index.",
+            (
+                "A transacted write costs two units where a plain one costs one, and a move of the row writes "
+                "its index. MiniStack counts less of that than AWS; docs/cost.md counts by AWS's rules."
+            ),
             (
                 "A refused write is charged too, by the size of the item that is there, though no answer tells it: add "
                 "1 unit for a refused UpdateItem or PutItem, 2 an item for a refused transaction."

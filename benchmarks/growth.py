@@ -4,6 +4,7 @@ import os
 import re
 import statistics
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ from benchmarks.driving import Pipeline, order_ids
 from benchmarks.environment import quiet
 from benchmarks.figure import Figure, Verdict, require
 from demo.lanes import OURS
+from demo.local.running import Running
 from demo.local.stack import LocalStack
 
 GOAL = 1.10
 AT_ONCE = 20  # orders
 RECENT = 25  # times so many
+BARE = 200  # times the bare requests
 WARM = 300  # orders before the first that counts: a cold emulator and cold workers would flatter all that follows
 SIZES = (100, 1_000, 10_000)
 REQUEST = re.compile(r"-> service=(\w+) ")
@@ -44,10 +47,13 @@ def measure(quick: bool) -> Figure:
             pipeline.check(ids)
             orders = (len(took) - seen) * at_once
             require(sent["dynamodb"] >= 8 * orders, f"{sent} requests for {orders} orders: fewer than there must be")
+            each_ms, bare_ms = statistics.median(took[-RECENT:]) / at_once * 1000, _bare_ms(OURS.of(running))
             rows.append(
                 {
                     "orders so far": f"{size:,}",
-                    "ms an order": round(statistics.median(took[-RECENT:]) / at_once * 1000, 2),
+                    "ms an order": round(each_ms, 2),
+                    "ms of bare requests": round(bare_ms, 2),
+                    "order over bare": round(each_ms / bare_ms, 2),
                     "requests an order": round(sum(sent.values()) / orders, 2),
                     **{f"{service} an order": round(count / orders, 2) for service, count in sorted(sent.items())},
                 }
@@ -65,7 +71,7 @@ def measure(quick: bool) -> Figure:
                 round(last[what] / first[what], 3),
                 GOAL,
             )
-            for what in ("ms an order", "requests an order")
+            for what in ("ms an order", "order over bare", "requests an order")
         ],
         (
             (
@@ -76,8 +82,34 @@ def measure(quick: bool) -> Figure:
                 f"Time: the median of the last {RECENT} times {at_once}, where there are as many. Requests: all "
                 "functions', from the size before on, the payment sandbox's own included."
             ),
+            (
+                "Bare: four requests of a step's kinds, one after the other by boto3 alone, in the same tables when "
+                "they are as full and nothing else is done: whether it is the emulator that gets slower."
+            ),
         ),
     )
+
+
+def _bare_ms(running: Running) -> float:
+    """Milliseconds of four requests on our tables, made by nobody but this: a put, an update, a transaction, a get."""
+    dynamodb = running.client("dynamodb")
+    records, rows = running.outputs["IdempotencyTableName"], running.outputs["OrdersTableName"]
+    taken = []
+    for number in range(BARE):
+        record, row = {"id": {"S": f"bare#{number}"}}, {"order_id": {"S": f"bare_{number}"}}
+        begun = time.perf_counter()
+        dynamodb.put_item(TableName=records, Item=record)
+        dynamodb.update_item(
+            TableName=records,
+            Key=record,
+            UpdateExpression="SET attempt = :one",
+            ExpressionAttributeValues={":one": {"N": "1"}},
+        )
+        deletes = [{"Delete": {"TableName": records, "Key": record}}, {"Delete": {"TableName": rows, "Key": row}}]
+        dynamodb.transact_write_items(TransactItems=deletes)
+        dynamodb.get_item(TableName=rows, Key=row, ConsistentRead=True)
+        taken.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(taken)
 
 
 def _requests(log: Path) -> Counter[str]:

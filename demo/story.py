@@ -98,7 +98,8 @@ def _worked(order_id: str, told: Told) -> Iterator[Moment]:
     for delivery in sorted((each for each in told.deliveries if each.order == order_id), key=lambda each: each.at_ms):
         who, worker = delivery.function, f"worker {delivery.pid}"
         gets = f"{worker} gets message {delivery.message[:8]}, receive {delivery.receive}"
-        over = next((each for each in reversed(earlier) if _takes_over(delivery, each, told)), None)
+        done = any(_is_done(each, delivery) for each in earlier)
+        over = None if done else next((each for each in reversed(earlier) if _takes_over(delivery, each, told)), None)
         if over is None:
             yield Moment(delivery.at_ms, "delivery", who, gets)
         else:
@@ -113,6 +114,12 @@ def _worked(order_id: str, told: Told) -> Iterator[Moment]:
     for fault in told.faults:
         if fault.order == order_id:
             yield Moment(fault.at_ms, "fault", fault.function, SAYS[fault.kind].format(call=fault.call))
+
+
+def _is_done(earlier: Delivery, before: Delivery) -> bool:
+    """Whether the step had ended well by then: what comes after is a copy, and takes nothing over."""
+    same = earlier.function == before.function and not earlier.failed
+    return same and earlier.ended_at_ms is not None and earlier.ended_at_ms <= before.at_ms
 
 
 def _takes_over(delivery: Delivery, earlier: Delivery, told: Told) -> bool:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
@@ -117,8 +119,24 @@ def supplied(stage: str) -> dict[str, str]:
     return {name: os.environ[name] for name in NEEDS[stage]}
 
 
+def require_endpoint() -> None:
+    """Raises Stop if the environment names an address where nothing listens: that of a local stack that has ended."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+    address = urlsplit(endpoint)
+    if address.hostname not in ("localhost", "127.0.0.1"):
+        return
+    try:
+        socket.create_connection((address.hostname, address.port or 80), timeout=2).close()
+    except OSError:
+        raise Stop(
+            f"Nothing listens at AWS_ENDPOINT_URL={endpoint}, which this shell has of a local stack that has ended.\n"
+            "Read the .local/env of one that runs, or: unset AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY"
+        ) from None
+
+
 def current_account() -> Account:
     """Raises Stop if there are no credentials, none that work, or no region."""
+    require_endpoint()
     # AWS_REGION is what the CDK CLI goes by, and what boto3 does not look at.
     session: Any = boto3.session.Session(region_name=os.environ.get("AWS_REGION"))
     if not session.region_name:

@@ -148,8 +148,8 @@ def _sent(order_id: str, by: str, order: Mapping[str, Any]) -> Sent:
 
 def main() -> int:
     """Answers 1 if anything is not as promised, 2 if it could not be told."""
-    parser = argparse.ArgumentParser(prog="make smoke", description=__doc__)
-    parser.add_argument("stage", nargs="?", default="local")
+    parser = argparse.ArgumentParser(prog="make smoke", usage="make smoke [STAGE=local|sandbox]", description=__doc__)
+    parser.add_argument("stage", nargs="?", default="local", choices=("local", "sandbox", "prod"))
     try:
         found = smoke(find(parser.parse_args().stage))
     except (Stop, TimeoutError, ClientError, BotoCoreError) as error:

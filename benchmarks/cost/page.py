@@ -78,7 +78,11 @@ def _measured(counts: Counts) -> str:
         )
         rows.append([stage, f"{calls} / {again}", *cells])
     head = ["first / once more", "requests", "write units", "index units", "read units", "SQS", "provider", "log bytes"]
-    return "## Measured, one message\n\n" + markdown(head, rows)
+    what = (
+        "Requests are all that are made: to DynamoDB, SQS, S3, SES and the provider. Index units are by AWS's rules, a "
+        "delete and a put for each move."
+    )
+    return f"## Measured, one message\n\n{what}\n\n{markdown(head, rows)}"
 
 
 def _figures(counts: Counts, at: Prices) -> dict[str, Any]:

@@ -42,6 +42,18 @@ def test_a_death_by_a_fault_is_followed_by_a_takeover() -> None:
     assert death.what == "worker 7 is dead: die_after at call 2 of payment for ord_1"
 
 
+def test_a_copy_that_comes_after_the_step_was_done_takes_nothing_over() -> None:
+    found = told(
+        deliveries=[
+            delivery("payment", 2, None, pid=7),
+            delivery("payment", 20, 21, pid=8, receive=2),
+            delivery("payment", 30, 31, pid=9),
+        ],
+        faults=[fault("payment", Kind.DIE_AFTER, 2.5, pid=7)],
+    )
+    assert [kind for kind, _ in kinds(found)].count("takeover") == 1
+
+
 def test_a_worker_that_dies_by_the_fault_of_a_message_beside_takes_this_one_with_it() -> None:
     found = told(
         deliveries=[delivery("email", 2, None, pid=7)],

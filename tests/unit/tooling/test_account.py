@@ -2,6 +2,7 @@
 
 import io
 import os
+import socket
 import subprocess
 from dataclasses import dataclass, replace
 from typing import Any
@@ -78,6 +79,22 @@ def test_prod_also_needs_the_secret_with_the_providers_key(monkeypatch: pytest.M
 def test_without_a_region_it_says_how_to_set_one() -> None:
     with pytest.raises(account.Stop, match="AWS_REGION"):
         account.current_account()
+
+
+def test_an_endpoint_of_a_local_stack_that_has_ended_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as nobody:  # bound, so that no other takes the port, and not listening
+        nobody.bind(("127.0.0.1", 0))
+        endpoint = f"http://localhost:{nobody.getsockname()[1]}"
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        with pytest.raises(account.Stop, match=f"Nothing listens at AWS_ENDPOINT_URL={endpoint}") as stopped:
+            account.current_account()
+    assert "unset AWS_ENDPOINT_URL" in str(stopped.value)
+
+
+def test_an_endpoint_elsewhere_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "create_connection", lambda *_, **__: pytest.fail("tried"))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://sqs.eu-central-1.amazonaws.com")
+    account.require_endpoint()
 
 
 def test_without_credentials_it_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:

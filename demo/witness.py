@@ -47,6 +47,16 @@ class Depth:
         return self.visible + self.in_flight + self.delayed
 
 
+def _asked(address: str, method: str = "GET", headers: Plain | None = None) -> Any:
+    """What an address of our own stack answers, as JSON: each is an output of it, or below the local AWS's endpoint.
+
+    Raises urllib's errors: a witness that can not be heard is never one that saw nothing.
+    """
+    request = urllib.request.Request(address, method=method, headers=headers or {})  # noqa: S310 - of our own stack
+    with urllib.request.urlopen(request, timeout=20) as response:  # noqa: S310 - the request above
+        return json.load(response)
+
+
 class Ledger:
     """The payment sandbox over HTTP, as an accountant with an API key sees it."""
 
@@ -77,13 +87,9 @@ class Ledger:
             query["starting_after"] = page["data"][-1]["id"]
 
     def _call(self, method: str, path: str, tries: int = TRIES) -> Plain:
-        request = urllib.request.Request(  # noqa: S310 - the address is an output of our own stack
-            self._url + path, method=method, headers={"Authorization": "Bearer sk_test_auditor"}
-        )
         try:
-            with urllib.request.urlopen(request, timeout=20) as response:  # noqa: S310 - the same address, http only
-                answer: Plain = json.load(response)
-                return answer
+            answer: Plain = _asked(self._url + path, method, {"Authorization": "Bearer sk_test_auditor"})
+            return answer
         except urllib.error.HTTPError as error:
             if error.code < HTTPStatus.INTERNAL_SERVER_ERROR or tries == 1:
                 raise
@@ -98,8 +104,7 @@ class Mailbox:
         self._url = f"{running.endpoint}/_ministack/ses/messages"
 
     def mails(self) -> list[Mail]:
-        with urllib.request.urlopen(self._url, timeout=20) as response:  # noqa: S310 - loopback
-            by_account = json.load(response)["messages"]
+        by_account = _asked(self._url)["messages"]
         return [
             Mail(
                 tuple(sent["To"]),
@@ -210,8 +215,7 @@ class Queues:
     def messages(self, name: str) -> list[Plain]:
         """What lies in a queue, receive counts and attributes included."""
         query = urllib.parse.urlencode({"QueueUrl": self._url(name)})
-        with urllib.request.urlopen(f"{self._peek}?{query}", timeout=20) as response:  # noqa: S310 - loopback
-            by_account = json.load(response)["messages"]
+        by_account = _asked(f"{self._peek}?{query}")["messages"]
         return [
             message
             for regions in by_account.values()

@@ -13,7 +13,7 @@ from stacks.constructs.dashboard import Dashboard
 from stacks.constructs.given import keep
 from stacks.constructs.queries import Queries
 from stacks.pipeline import PipelineStack
-from stacks.settings import RUNBOOK, Settings
+from stacks.settings import RUNBOOK, UNTOLD, Settings
 from stacks.settings import Stage as AppStage
 from stacks.stateful import StatefulStack
 
@@ -34,7 +34,7 @@ class ObservabilityStack(Stack):
         Dashboard(self, settings=settings, data=data, pipeline=pipeline, alarms=alarms.all)
         keep(
             self,
-            alarm_email="set" if settings.alarm_email else "",  # nobody's address stands in an output
+            alarm_email=UNTOLD if settings.alarm_email else "",
             runbook_url="" if settings.runbook_url == RUNBOOK else settings.runbook_url,
         )
         if settings.stage is not AppStage.LOCAL:  # the emulated AWS has no AWS::Logs::QueryDefinition

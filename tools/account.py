@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
+from stacks.settings import UNTOLD
 from tools import optional
 from tools.deployed import outputs, stack_name
 from tools.mail import known_identity, mail_advice
@@ -186,7 +187,7 @@ def values_of(where: Account, stage: str) -> dict[str, str]:
             )
         )
     now = {name: value or optional.NONE for name, value in optional.given(stage).items()}
-    changed = {name: was for name, was in before.items() if was not in (now[name], optional.UNTOLD)}
+    changed = {name: was for name, was in before.items() if was not in (now[name], UNTOLD)}
     return now | {name: f"{now[name]} (before: {was})" for name, was in changed.items()}
 
 

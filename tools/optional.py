@@ -3,17 +3,13 @@
 import os
 from collections.abc import Mapping
 
+from stacks.settings import output_of
+
 # IAM ARNs, comma-separated: who else may put orders on the queue, who may redrive into the queues behind the first.
 # A mail address that hears of alarms, and where the runbook is published that they point to.
 EITHER = ("PRODUCERS", "ALARM_EMAIL", "RUNBOOK_URL")
 MAY_HAVE = {"local": (), "sandbox": EITHER, "prod": (*EITHER, "OPERATORS")}
 NONE = "none"  # said by a person who means it: an empty value may as well be forgotten
-UNTOLD = "set"  # stands in an output for an address, which is nobody's to read there
-
-
-def output_of(name: str) -> str:
-    """The stack output that keeps what was given; stacks/constructs/given.py writes it."""
-    return "Given" + "".join(word.capitalize() for word in name.split("_"))
 
 
 def given(stage: str) -> dict[str, str]:

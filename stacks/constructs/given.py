@@ -3,9 +3,11 @@
 from aws_cdk import CfnOutput
 from constructs import Construct
 
+from stacks.settings import output_of
+
 
 def keep(scope: Construct, **values: str) -> None:
-    """An output for each that is not empty, `alarm_email` as GivenAlarmEmail; tools/optional.py reads it."""
+    """An output for each that is not empty; tools/optional.py reads it."""
     for name, value in values.items():
         if value:
-            CfnOutput(scope, "Given" + "".join(word.capitalize() for word in name.split("_")), value=value)
+            CfnOutput(scope, output_of(name), value=value)

@@ -11,13 +11,13 @@ from aws_cdk import App, Stack
 
 from stacks.constructs.api import Api
 from stacks.sandbox import SandboxStack
-from stacks.settings import settings_from
+from stacks.settings import output_of, settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Client, SettingsError
 from tests.stacks.synth import FLAGS, STAGES, Synthesised, new_app, synthesise
 from tests.stacks.test_functions import as_list
 from tools.deployed import STACKS, stack_name
-from tools.optional import MAY_HAVE, output_of
+from tools.optional import MAY_HAVE
 
 
 def test_prod_keeps_its_data_whatever_is_destroyed(prod: Synthesised) -> None:

@@ -224,13 +224,20 @@ def test_an_order_on_its_way_is_not_yet_wronged(press: Actions, book: Book, monk
     assert "1 are still on their way" in said.text
 
 
-def test_an_order_in_a_dlq_is_told_apart_and_not_called_wronged(
-    press: Actions, book: Book, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def parked_in_both(monkeypatch: pytest.MonkeyPatch, book: Book, operators_kind: str) -> Entry:
+    """An order in a DLQ of each lane, of which an operator's audit finds this."""
     entry = book.open(1)
     parked = Witnessed([], [], [row(entry, "placed")], frozenset(), frozenset({entry.order_id}))
-    late = SimpleNamespace(kind="late", detail="placed", order_id=entry.order_id)
-    audited(monkeypatch, {NAIVE: parked, OURS: parked}, [late])
+    found = SimpleNamespace(kind=operators_kind, detail="payment.charge", order_id=entry.order_id)
+    audited(monkeypatch, {NAIVE: parked, OURS: parked}, [found])
+    return entry
+
+
+@pytest.mark.parametrize("kind", ["late", "parked"])
+def test_an_order_in_a_dlq_is_told_apart_and_not_called_wronged(
+    press: Actions, book: Book, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    entry = parked_in_both(monkeypatch, book, kind)
     said = press("audit")
     assert said.text == (
         "Audit of 1 orders. Wronged: Naive 0, This repository 0. "
@@ -243,10 +250,7 @@ def test_an_order_in_a_dlq_is_told_apart_and_not_called_wronged(
 def test_what_else_is_wrong_with_an_order_in_a_dlq_is_told(
     press: Actions, book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry = book.open(1)
-    parked = Witnessed([], [], [row(entry, "placed")], frozenset(), frozenset({entry.order_id}))
-    damaged = SimpleNamespace(kind="damaged_record", detail="payment.charge", order_id=entry.order_id)
-    audited(monkeypatch, {NAIVE: parked, OURS: parked}, [damaged])
+    entry = parked_in_both(monkeypatch, book, "damaged_record")
     _, ours = press("audit").report
     assert (ours["wronged"], ours["parked"]) == (1, [entry.order_id])
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -248,21 +249,32 @@ def test_the_page_of_a_run_that_is_not_finished_says_so() -> None:
     assert "So far" not in page(State(ASKED, done=[leg()] * 3))
 
 
-def test_a_run_that_starts_beside_an_unfinished_one_says_where_that_is_kept(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stopped(_: State) -> None:
-        raise KeyboardInterrupt
-
-    save(State(ASKED, done=[leg()]), path)
-    monkeypatch.setattr(command, "STATE", path)
-    monkeypatch.setattr(command, "_run", stopped)
-    monkeypatch.setattr("sys.argv", ["chaos", "--orders", str(2 * LEG), "--seed", "8"])
+@pytest.fixture
+def stop_after(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], int]]:
+    """`make chaos SEED=7` with two legs to do, interrupted after so many; answers its exit status."""
     handled = signal.getsignal(signal.SIGTERM)
-    try:
-        assert command.main() == 130
-    finally:
-        signal.signal(signal.SIGTERM, handled)
+    monkeypatch.setattr(command, "STATE", path)
+    monkeypatch.setattr(command, "PAGE", path.with_suffix(".md"))
+    monkeypatch.setattr("sys.argv", ["chaos", "--orders", str(2 * LEG), "--seed", "7"])
+
+    def start(legs: int) -> int:
+        def stopped(state: State) -> None:
+            state.done += [leg()] * legs
+            save(state, path)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(command, "_run", stopped)
+        return command.main()
+
+    yield start
+    signal.signal(signal.SIGTERM, handled)
+
+
+def test_a_run_that_starts_beside_an_unfinished_one_says_where_that_is_kept(
+    path: Path, stop_after: Callable[[int], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(State(ASKED, done=[leg()]), path)
+    assert stop_after(0) == 130
     kept = path.parent / f"chaos-{ASKED.orders}-7-15-1.json"
     assert kept.exists()
     assert f"build/{kept.name}" in capsys.readouterr().out.replace("\n", "")
@@ -270,23 +282,9 @@ def test_a_run_that_starts_beside_an_unfinished_one_says_where_that_is_kept(
 
 @pytest.mark.parametrize("legs", [0, 1])
 def test_a_run_that_is_stopped_keeps_its_seed_and_a_page_of_its_whole_legs(
-    path: Path, monkeypatch: pytest.MonkeyPatch, legs: int
+    path: Path, stop_after: Callable[[int], int], legs: int
 ) -> None:
-    def stopped(state: State) -> None:
-        state.done += [leg()] * legs
-        save(state, path)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command, "STATE", path)
-    monkeypatch.setattr(command, "PAGE", path.with_suffix(".md"))
-    monkeypatch.setattr(command, "_run", stopped)
-    monkeypatch.setattr("sys.argv", ["chaos", "--orders", str(2 * LEG), "--seed", "7"])
-    handled = signal.getsignal(signal.SIGTERM)
-    try:
-        assert command.main() == 130
-    finally:
-        signal.signal(signal.SIGTERM, handled)
-
+    assert stop_after(legs) == 130
     found = resume(path, 2 * LEG, 10, seed=None)
     assert found is not None
     assert (found.asked.seed, len(found.done)) == (7, legs)

@@ -1,14 +1,14 @@
 # make help tells what there is. Every target sets up what it needs by itself, once.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down demo console chaos invoke logs synth diff deploy destroy smoke \
-	dlq redrive audit trace pause resume forget discard recover peers bench cost simulate clean
+.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down invoke logs synth diff deploy destroy smoke \
+	dlq redrive audit trace pause resume forget discard recover clean
 
 PYTHON_PACKAGES := .venv/.done
 NODE_PACKAGES := node_modules/.done
 WHEELS := .cache/wheels/.done
 READY := $(PYTHON_PACKAGES) $(NODE_PACKAGES)
-SOURCES := $(wildcard app.py) stacks functions shared demo tests tools benchmarks
+SOURCES := $(wildcard app.py) stacks functions shared tests tools
 
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
@@ -20,31 +20,22 @@ export CDK_DISABLE_CLI_TELEMETRY := true
 need = $(if $($(1)),,$(error make $@ needs $(1)=$(2)))
 
 help: ## this list
-	@awk -F ':.*## ' '/^## /{ printf "\n%s\n", substr($$0, 4) } /^[a-z0-9]+:.*## /{ printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^## /{ printf "\n%s\n", substr($$0, 4) } /^[a-z0-9-]+:.*## /{ printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\n'
 
 ## On the laptop: a local AWS, no account, no Docker
 
-demo: $(READY) ## three pipelines side by side, the same orders and faults; writes build/demo.html (ORDERS=100, at least; SEED=1 FAULTS=6)
-	@$(PY) -m demo $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS))
-
-chaos: $(READY) ## a long run that can be stopped and goes on: kills, triplicates, DLQ replays; writes build/chaos.md (ORDERS=10000 SEED=1 FAULTS=10)
-	@$(PY) -m demo.chaos $(if $(ORDERS),--orders $(ORDERS)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS))
-
-console: $(READY) ## a page to watch and trouble two pipelines side by side, until Ctrl-C (PORT=8080; without, a free one)
-	@$(PY) -m demo.console $(if $(PORT),--port $(PORT))
-
 up: $(READY) ## start it, deploy the app, leave it running (PORT=4566; without, a free one)
-	@$(PY) -m demo.local up $(if $(PORT),--port $(PORT))
+	@$(PY) -m tools.local up $(if $(PORT),--port $(PORT))
 
 down: $(PYTHON_PACKAGES) ## end it
-	@$(PY) -m demo.local down
+	@$(PY) -m tools.local down
 
 invoke: $(PYTHON_PACKAGES) ## run a function with its sample event on what `make up` started (FUNCTION=order)
-	@$(PY) -m demo.local invoke $(FUNCTION)
+	@$(PY) -m tools.local invoke $(FUNCTION)
 
 logs: $(PYTHON_PACKAGES) ## print what a function logged there (FUNCTION=order)
-	@$(PY) -m demo.local logs $(FUNCTION)
+	@$(PY) -m tools.local logs $(FUNCTION)
 
 ## Checks
 
@@ -69,25 +60,11 @@ replay: $(PYTHON_PACKAGES) ## show a schedule call by call (SCHEDULE=payment:pAA
 mutants: $(PYTHON_PACKAGES) ## break the code in named ways; each must be noticed (minutes)
 	@$(PY) -m tests.schedules mutants
 
-peers: $(PYTHON_PACKAGES) ## the same payment step as others write it, on the same bench; writes docs/peers.md (minutes)
-	@$(PY) -m tests.schedules peers
-
 stacks: $(READY) $(WHEELS) ## the synthesised templates
 	$(PYTEST) tests/stacks
 
 e2e: $(READY) ## the app, deployed to a local AWS of its own
 	$(PYTEST) tests/e2e
-
-## What it costs, how fast it is, how far it goes
-
-bench: $(READY) $(WHEELS) ## measure everything beside the peers; writes benchmarks/results.* and docs/performance.md (ONLY=cpu,own QUICK=1; GROWTH_ORDERS=100,1000)
-	@$(PY) -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
-
-cost: $(PYTHON_PACKAGES) ## price an order stage by stage, beside others (ORDERS_PER_MONTH=1000000 DUPLICATE_RATE=0.01 REGION=us-east-1; JSON=1)
-	@$(PY) -m benchmarks.cost $(if $(ORDERS_PER_MONTH),--orders-per-month $(ORDERS_PER_MONTH)) $(if $(DUPLICATE_RATE),--duplicate-rate $(DUPLICATE_RATE)) $(if $(REGION),--region $(REGION)) $(if $(JSON),--json)
-
-simulate: $(PYTHON_PACKAGES) ## latency and backlog at large rates, in bursts and outages; writes docs/scale.md (minutes)
-	@$(PY) -m benchmarks.simulate
 
 ## A real account
 
@@ -165,3 +142,5 @@ $(NODE_PACKAGES): package-lock.json $(PYTHON_PACKAGES)
 $(WHEELS): requirements/layer.txt requirements/payment.txt $(PYTHON_PACKAGES)
 	@tools/setup.sh wheels
 	@touch $@
+
+-include lab/lab.mk

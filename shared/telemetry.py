@@ -8,7 +8,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 logger = Logger()
 
-# All counts, by service (the function) and stage. The dashboard, the alarms and the demo read them by these names.
+# All counts, by service (the function) and stage. Dashboard, alarms and demonstrations read them by these names.
 FIRST_RUN = "FirstRun"  # done now
 DUPLICATE_REPLAYED = "DuplicateReplayed"  # was done before: the stored result, no effect
 BUSY = "Busy"  # another holds the claim

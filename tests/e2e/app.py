@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from demo import logs
-from demo.local.running import Running
-from demo.traffic import an_order, local_api, local_queue, order_requested
-from demo.waiting import wait_until
-from demo.witness import Ledger, Mail, Mailbox, Queues, Receipts, Tables
+from tools.local import logs
+from tools.local.observe import Ledger, Mail, Mailbox, Queues, Receipts, Tables
+from tools.local.running import Running
+from tools.orders_client import an_order, local_api, local_queue, order_requested
+from tools.waiting import wait_until
 
 # A killed worker's message is back after the visibility timeout, six times that of its function.
 WITHIN_S = 120.0

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.local.stack import LocalStack
 from tests.e2e.app import App
+from tools.local.stack import LocalStack
 
 
 @pytest.fixture(scope="session")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from demo.local.errors import LocalStackError
-from demo.local.ministack import ROOT, MiniStack, answers, free_port
-from demo.local.stack import LocalStack
-from demo.waiting import wait_until
+from tools.local.errors import LocalStackError
+from tools.local.ministack import ROOT, MiniStack, answers, free_port
+from tools.local.stack import LocalStack
+from tools.waiting import wait_until
 
 STARTS_ONE = """
 import sys
 from pathlib import Path
-from demo.local.ministack import MiniStack
+from tools.local.ministack import MiniStack
 ministack = MiniStack(Path(sys.argv[1]), int(sys.argv[2]))
 ministack.start()
 print("started", flush=True)

@@ -13,16 +13,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from demo import logs
-from demo.local.ministack import ROOT, clean_environment
-from demo.waiting import wait_until
 from shared.idempotency.clock import SYSTEM
 from shared.idempotency.events import cloudevent, fingerprint
 from shared.idempotency.store import Store
 from shared.orders import writes
 from shared.orders.events import OrderPlaced, OrderRequested
 from tests.e2e.app import WITHIN_S, App
+from tools.local import logs
+from tools.local.ministack import ROOT, clean_environment
 from tools.operate.__main__ import main
+from tools.waiting import wait_until
 
 FUNCTIONS = ("Api", "Order", "Relay", "Payment", "Email")
 

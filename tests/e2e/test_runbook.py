@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import stripe
 
-from demo import logs
-from demo.waiting import wait_until
 from shared.idempotency.clock import SYSTEM, iso
-from tests.e2e import book
 from tests.e2e.app import WITHIN_S, App
-from tests.e2e.book import Operator
 from tests.e2e.test_operate import order_without_its_event, placed_event
+from tests.harness import runbook
+from tests.harness.runbook import Operator
+from tools.local import logs
+from tools.waiting import wait_until
 
 HEADINGS: list[str] = []
 AGE_S = 60  # at which the local audit judges
@@ -479,13 +479,13 @@ def copied(app: App) -> str:
 
 
 def test_every_section_that_has_commands_is_tested() -> None:
-    with_commands = [heading for heading, text in book.sections().items() if book.commands(text)]
+    with_commands = [heading for heading, text in runbook.sections().items() if runbook.commands(text)]
     assert sorted(HEADINGS) == sorted(with_commands)
 
 
 def test_no_command_is_written_that_no_test_gives_but_those_that_only_aws_can_do() -> None:
-    assert book.kinds() == {book.TESTED, book.FOR_AN_ACCOUNT}
-    only_aws = book.commands(book.TEXT, book.FOR_AN_ACCOUNT)
-    assert only_aws == book.commands(book.sections()["The orders table was lost"], book.FOR_AN_ACCOUNT)
-    known = {*book.commands(book.TEXT), "make up"}
-    assert set(re.findall(r"`(make [^`]+)`", book.TEXT)) <= known
+    assert runbook.kinds() == {runbook.TESTED, runbook.FOR_AN_ACCOUNT}
+    only_aws = runbook.commands(runbook.TEXT, runbook.FOR_AN_ACCOUNT)
+    assert only_aws == runbook.commands(runbook.sections()["The orders table was lost"], runbook.FOR_AN_ACCOUNT)
+    known = {*runbook.commands(runbook.TEXT), "make up"}
+    assert set(re.findall(r"`(make [^`]+)`", runbook.TEXT)) <= known

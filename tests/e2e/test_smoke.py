@@ -2,8 +2,8 @@
 
 import boto3
 
-from demo.local.ministack import REGION
 from tests.e2e.app import App
+from tools.local.ministack import REGION
 from tools.operate.deployment import Deployment
 from tools.smoke import smoke
 

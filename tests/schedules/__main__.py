@@ -1,21 +1,20 @@
 """`python -m tests.schedules`: `replay <schedule>` shows a schedule call by call, `verify` is the long run,
-`mutants` tests the tests, `peers` puts other patterns on the same bench.
+`mutants` tests the tests.
 """
 
 import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from os import cpu_count
 from pathlib import Path
 
-from tests.schedules.bench import bench
-from tests.schedules.explorer import KNOWN, Report, explore, replay
+from tests.schedules.bench import OtherHandlers, bench
+from tests.schedules.explorer import Report, explore, replay
 from tests.schedules.judging import judge_all
-from tests.schedules.peers.report import compare
-from tests.schedules.scenarios import SCENARIOS
+from tests.schedules.scenarios import SCENARIOS, Scenario
 from tests.schedules.story import tell
 from tests.schedules.table import say, table
 from tests.schedules.walks import walk
@@ -50,7 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     long.add_argument("--deep", action="store_true", help="also two faults where there are two copies (hours)")
     hunted = commands.add_parser("hunt")
     hunted.add_argument("scenarios", nargs="+")
-    commands.add_parser("peers")
     judged = commands.add_parser("mutants")
     judged.add_argument("names", nargs="*", help="all, if none is named")
     chosen = parser.parse_args(arguments)
@@ -61,18 +59,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return verify(chosen.walks, chosen.seed, (*TWO_FAULTS, *(DEEP if chosen.deep else ())))
         case "hunt":
             return hunt(chosen.scenarios)
-        case "peers":
-            return compare()
     return judge_all(chosen.names)
 
 
-def show_schedule(schedule: str) -> int:
-    """Print its trace and what it breaks."""
-    if schedule.partition(":")[0] not in KNOWN:
-        say(f"a schedule is a scenario and its moves, as payment:pAAA?pBA; scenarios are {', '.join(KNOWN)}")
+def show_schedule(
+    schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS, others: OtherHandlers | None = None
+) -> int:
+    """Print a schedule's trace and the invariants that it breaks."""
+    if schedule.partition(":")[0] not in scenarios:
+        say(f"a schedule is a scenario and its moves, as payment:pAAA?pBA; scenarios are {', '.join(scenarios)}")
         return 2
-    with bench() as place:
-        trace, wrong = replay(place, schedule)
+    with bench(others=others) as place:
+        trace, wrong = replay(place, schedule, scenarios)
     say("\n".join(trace))
     say("\n".join(wrong) or "nothing is broken")
     return 1 if wrong else 0

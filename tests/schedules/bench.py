@@ -10,10 +10,10 @@ import os
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import botocore.signers
 import botocore.useragent
@@ -32,13 +32,12 @@ from shared.idempotency import batch, engine, runtime
 from shared.idempotency import clock as clocks
 from shared.idempotency.records import Claim, Duplicate
 from shared.idempotency.store import Store
+from tests.harness.interceptor import FakeClock
 from tests.schedules import provider
-from tests.schedules.model import QUEUE_URL, SECRET, Call
-from tests.schedules.peers import cold_start
+from tests.schedules.model import QUEUE_URL, Call
 from tests.schedules.run import Run
 from tests.schedules.strands import Pool, current, maybe_current
 from tests.schedules.wire import Wire
-from tests.unit.world import FakeClock
 
 ROUTES = {
     "order.requested": QUEUE_URL + "orders",
@@ -89,12 +88,23 @@ OF_FUNCTION = {
     "email": _of_queue("emails", 5 * 0.6),
     "relay": {"QUEUE_URL": "", "DLQ_URL": QUEUE_URL + "relay-dlq", "STEP_NEEDS_S": "0"},
     "api": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0.6"},
-    "peer": {"NEXT_QUEUE_URL": QUEUE_URL + "emails", "STRIPE_API_KEY": SECRET},
 }
 
 _make_consumer = runtime.consumer.__wrapped__
 _run_engine = engine.Engine.run
 _claim = Store.claim
+
+
+class OtherHandlers(Protocol):
+    """Handlers of another implementation, explored beside the production handlers. A module may be one."""
+
+    PREFIX: str  # of their names as functions
+    ENVIRONMENT: Mapping[str, str]
+    CLIENTS: Sequence[Any]  # functools caches to clear
+
+    def handler_of(self, function: str, clock: FakeClock) -> Callable[[dict[str, Any], Any], Any]: ...
+
+    def put_in_place(self, patch: pytest.MonkeyPatch, clock: FakeClock) -> None: ...
 
 
 class WorkersClock(FakeClock):
@@ -109,8 +119,9 @@ class WorkersClock(FakeClock):
 class Bench:
     """The place where runs happen, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: OtherHandlers | None) -> None:
         self.clock = WorkersClock()
+        self._others = others
         self.run: Run | None = None
         self._function = ""
         self._consumers: dict[str, Any] = {}
@@ -118,13 +129,15 @@ class Bench:
     def enter(self, function: str) -> None:
         """A thread of such a process goes on: its environment."""
         if function != self._function:
-            os.environ.update(OF_FUNCTION[function.partition(".")[0]], POWERTOOLS_SERVICE_NAME=function)
+            others = self._others
+            mine = others.ENVIRONMENT if others and function.startswith(others.PREFIX) else OF_FUNCTION[function]
+            os.environ.update(mine, POWERTOOLS_SERVICE_NAME=function)
             self._function = function
 
     def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
-        """The production handler, as it stands; or a peer's."""
-        if function.startswith(cold_start.PREFIX):
-            return cold_start.handler_of(function, self.clock)
+        """The production handler, unmodified; or one of another implementation."""
+        if self._others and function.startswith(self._others.PREFIX):
+            return self._others.handler_of(function, self.clock)
         found: Callable[[dict[str, Any], Any], Any] = importlib.import_module(f"functions.{function}.handler").handler
         return found
 
@@ -183,18 +196,18 @@ class _Even(random.Random):
 
 
 @contextmanager
-def bench(*, keep: bool = True) -> Iterator[Bench]:
+def bench(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator[Bench]:
     """Everything in place; as it was afterwards. `keep`: botocore's work is kept (wire.py)."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**ENVIRONMENT, **OF_FUNCTION["order"], "POWERTOOLS_SERVICE_NAME": "order"}.items():
             patch.setenv(name, value)
         for name in ("_X_AMZN_TRACE_ID", "AWS_ENDPOINT_URL", "API_KEY_SECRET_ARN"):
             patch.delenv(name, raising=False)
-        caches = (runtime.engine, *cold_start.CLIENTS)
+        caches = (runtime.engine, *(others.CLIENTS if others else ()))
         for cache in caches:
             cache.cache_clear()
         patch.setattr(aws, "_clients", {})
-        it = Bench()
+        it = Bench(others)
         patch.setattr(clocks, "SYSTEM", it.clock)
         patch.setattr(runtime, "random", SimpleNamespace(SystemRandom=lambda: _Even(0), Random=random.Random))
         patch.setattr(runtime, "consumer", it.consumer)
@@ -213,7 +226,8 @@ def bench(*, keep: bool = True) -> Iterator[Bench]:
         patch.setattr(botocore.signers.RequestSigner, "sign", lambda *_, **__: None)
         _observe(patch, it)
         provider.put_in_place(patch, it.clock)
-        cold_start.put_in_place(patch, it.clock)
+        if others:
+            others.put_in_place(patch, it.clock)
         level = telemetry.logger.level if hasattr(telemetry.logger, "level") else logging.INFO
         telemetry.logger.setLevel(logging.CRITICAL)
         wire = Wire(it.send, it.new_id, keep=keep)

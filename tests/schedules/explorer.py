@@ -9,18 +9,16 @@ shows that the one finds what the other finds.
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tests.schedules.bench import Bench
 from tests.schedules.invariants import ALWAYS, FINALLY, Invariant, broken
-from tests.schedules.peers.outcome import OUTCOME, STUCK
-from tests.schedules.peers.scenarios import COMPARED
 from tests.schedules.run import Run, Stuck
 from tests.schedules.scenarios import SCENARIOS, Scenario
 
-KNOWN = {**SCENARIOS, **COMPARED}  # by name, as schedules are spelled
+STUCK = "stuck"  # deliveries without end
 
 
 class Diverged(AssertionError):
@@ -110,15 +108,15 @@ def play(
             moves.append(chosen)
             run.move(chosen)
     except Stuck as stuck:
-        if scenario.witnessed:
-            return Played(moves, True, [*broken(scenario, run, OUTCOME), f"{STUCK}: {stuck}"], run)
+        if scenario.outcome_rules:
+            return Played(moves, True, [*broken(scenario, run, scenario.outcome_rules), f"{STUCK}: {stuck}"], run)
         return Played(moves, True, [f"every_order_ends: {stuck}"], run)
     finally:
         run.close()
 
 
 def _rules(scenario: Scenario) -> tuple[tuple[Invariant, ...], tuple[Invariant, ...]]:
-    return ((), OUTCOME) if scenario.witnessed else (ALWAYS, FINALLY)
+    return ((), scenario.outcome_rules) if scenario.outcome_rules else (ALWAYS, FINALLY)
 
 
 def plainest(_: Run, __: list[str], possible: list[str]) -> str:
@@ -189,8 +187,10 @@ def spell(scenario: Scenario, moves: Sequence[str]) -> str:
     return f"{scenario.name}:{''.join(moves)}"
 
 
-def parse(schedule: str) -> tuple[Scenario, list[str]]:
-    """A schedule from its text. Raises KeyError for a scenario that is not known."""
+def parse(
+    schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS
+) -> tuple[Scenario, list[str]]:
+    """Parse a schedule. Raises KeyError if its scenario is not among `scenarios`."""
     name, _, text = schedule.partition(":")
     moves: list[str] = []
     for character in text:
@@ -198,12 +198,14 @@ def parse(schedule: str) -> tuple[Scenario, list[str]]:
             moves.append(character)
         else:
             moves[-1] += character
-    return KNOWN[name], moves
+    return scenarios[name], moves
 
 
-def replay(bench: Bench, schedule: str) -> tuple[list[str], list[str]]:
-    """Repeat a schedule: its trace, call by call, and what it breaks."""
-    scenario, moves = parse(schedule)
+def replay(
+    bench: Bench, schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS
+) -> tuple[list[str], list[str]]:
+    """Repeat a schedule. Returns its trace, call by call, and the invariants that it breaks."""
+    scenario, moves = parse(schedule, scenarios)
     trace: list[str] = []
     faults = sum(not move.isalnum() for move in moves)
     played = play(bench, scenario, moves, faults, plainest, trace)

@@ -18,7 +18,7 @@ from tests.schedules.mutants import MUTANTS, Mutant
 from tests.schedules.table import say, table
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("shared", "functions", "tests", "events", "demo", "stacks", "pyproject.toml")
+COPIED = ("shared", "functions", "tests", "events", "stacks", "pyproject.toml")
 WRITTEN = Path("build/mutants.json")
 LIMIT_S = 900.0
 

@@ -12,10 +12,10 @@ from requests.structures import CaseInsensitiveDict
 
 from functions.payment_sandbox import handler as sandbox
 from functions.payment_sandbox import host, store
+from tests.harness.http_lambda import function_url_event
+from tests.harness.interceptor import Context, FakeClock
 from tests.schedules.model import Model
 from tests.schedules.strands import current
-from tests.unit.http_lambda import function_url_event
-from tests.unit.world import Context, FakeClock
 
 SANDBOX_TIMEOUT_S = 5.0
 _open_period = store.open_period.__wrapped__

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import requests
 from botocore.exceptions import ReadTimeoutError
 
+from tests.harness.interceptor import FakeClock, Killed
 from tests.schedules import provider
 from tests.schedules.dynamodb import Change, digest
 from tests.schedules.facts import NOBODY, Facts
@@ -20,7 +21,6 @@ from tests.schedules.services import Message
 from tests.schedules.sources import Delivery, Source, StreamSource
 from tests.schedules.strands import JOIN, Process, Strand, current, maybe_current
 from tests.schedules.trace import line
-from tests.unit.world import FakeClock, Killed
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 START_MS = 1_800_000_000_000

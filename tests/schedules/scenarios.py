@@ -5,7 +5,7 @@ The state that a step meets is what the steps before it leave behind in a run wi
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ class Scenario:
     """`ends`: the states that the order may end in; none, where there is to be no order.
 
     `relayed`: the relay takes part, so every event must be sent. `parked`: the reasons for which a message must be, and
-    may be, in a DLQ. `witnessed`: judged by the outcome alone (peers/outcome.py).
+    may be, in a DLQ. `outcome_rules`: the only invariants that are checked; without any, all of invariants.py.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Scenario:
     relayed: bool = False
     max_running: int = 2
     parked: frozenset[str] = frozenset()
-    witnessed: bool = False
+    outcome_rules: tuple[Callable[["Scenario", Run], Iterator[str]], ...] = ()
 
     def start(self, bench: Bench, faults: int, trace: list[str] | None = None) -> Run:
         """A run that stands at its first move."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import greenlet  # type: ignore[import-untyped]
 
+from tests.harness.interceptor import Killed
 from tests.schedules.dynamodb import digest
-from tests.unit.world import Killed
 
 
 class Strand:

@@ -12,11 +12,11 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.core.models import botocore_stubber
 
-from demo.local.ministack import MiniStack, free_port
+from tests.harness.tables import ORDERS_TABLE
 from tests.schedules.drawn import TABLES, Draw
 from tests.schedules.expressions import Unmodelled
 from tests.schedules.model import Model, read
-from tests.unit.tables import ORDERS_TABLE
+from tools.local.ministack import MiniStack, free_port
 
 CLIENT = {
     "region_name": "eu-west-1",

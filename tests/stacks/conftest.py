@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.stacks.every_path import every_path
+from tests.harness.driver import pipeline
+from tests.harness.every_path import every_path
+from tests.harness.moto_world import world
+from tests.harness.payment_fixtures import line, shop
+from tests.harness.witnesses import mailbox
 from tests.stacks.synth import STAGES, Synthesised, synthesise
-from tests.unit.conftest import world
-from tests.unit.payment.conftest import line, shop
-from tests.unit.pipeline.driver import pipeline
-from tests.unit.pipeline.witnesses import mailbox
 
 __all__ = ["every_path", "line", "mailbox", "pipeline", "shop", "world"]  # fixtures, besides those below
 

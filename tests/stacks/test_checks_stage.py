@@ -49,23 +49,23 @@ BREAKS = [
     Break(
         PLAY,
         "a handler that injects faults",
-        lambda app: handler(app, "demo.faults.wrapped.handler"),
+        lambda app: handler(app, "faults.wrapped.handler"),
         "small/Worker",
-        ("demo.faults.wrapped.handler",),
+        ("faults.wrapped.handler",),
     ),
     Break(
         PLAY,
         "a variable that injects faults",
-        lambda app: app.env("WRAP", "demo.faults.lost_answers"),
+        lambda app: app.env("WRAP", "faults.lost_answers"),
         "small/Worker",
-        ("WRAP=demo.faults.lost_answers",),
+        ("WRAP=faults.lost_answers",),
     ),
     Break(
         PLAY,
-        "a handler of the demo's naive pipeline",
-        lambda app: handler(app, "demo.naive.payment.handler"),
+        "a handler of the demonstration's naive pipeline",
+        lambda app: handler(app, "naive.payment.handler"),
         "small/Worker",
-        ("demo.naive.payment.handler",),
+        ("naive.payment.handler",),
     ),
     Break(
         PLAY,
@@ -117,7 +117,7 @@ FINE = [
         )
         for stage in ("sandbox", "local")
     ),
-    Fine("faults in the sandbox", lambda app: handler(app, "demo.faults.wrapped.handler"), "sandbox"),
+    Fine("faults in the sandbox", lambda app: handler(app, "faults.wrapped.handler"), "sandbox"),
 ]
 
 

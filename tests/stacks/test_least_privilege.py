@@ -13,10 +13,10 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from tests.stacks.every_path import EveryPath
+from tests.harness.every_path import EveryPath
+from tests.harness.wiretap import Use
 from tests.stacks.synth import SECRET_ARN, Synthesised
 from tests.stacks.test_functions import allowed
-from tests.stacks.wiretap import Use
 
 # What no code of ours asks for: by whom it is used, and where AWS says that it is needed.
 POLLS_A_QUEUE = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cost import assumptions
+from lab.cost import assumptions
 from stacks.constructs.queries import ORDER
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.observability import ObservabilityStack
@@ -16,7 +16,7 @@ from stacks.pipeline import PipelineStack, Provider
 from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Calls, SettingsError
-from tests.stacks.every_path import EveryPath, Line
+from tests.harness.every_path import EveryPath, Line
 from tests.stacks.synth import ROOT, SECRET_ARN, STAGES, Properties, Synthesised, new_app, read, synthesise
 
 OURS = "EffectivelyOnce"

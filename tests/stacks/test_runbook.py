@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from tests.e2e import book
+from tests.harness import runbook
 from tests.stacks.synth import Synthesised
 from tests.stacks.test_observability import alarms
 
@@ -18,7 +18,7 @@ def meant(name: str, found: Synthesised) -> Iterator[str]:
 def test_every_alarm_is_in_the_runbooks_table_with_the_section_that_it_names(prod: Synthesised) -> None:
     table = {
         name: re.findall(r"\(#([^)]+)\)", line)[0]
-        for line in book.sections()["Start here"].splitlines()
+        for line in runbook.sections()["Start here"].splitlines()
         if line.startswith("| `")
         for name in re.findall(r"`([^`]+)`", line)
     }

@@ -3,8 +3,8 @@
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 
-from tests.unit.conftest import World
-from tests.unit.world import Fault, answer_lost, cancelled, never_sent, refused
+from tests.harness.interceptor import Fault, answer_lost, cancelled, never_sent, refused
+from tests.harness.moto_world import World
 
 
 def put(world: World) -> None:

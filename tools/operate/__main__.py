@@ -13,13 +13,13 @@ from collections.abc import Callable
 import stripe
 from botocore.exceptions import BotoCoreError, ClientError
 
-from demo.progress import Steps
 from tools.account import Stop
 from tools.operate import audit as auditing
 from tools.operate import consent, dlq, forget, printing, redrive, switch, trace
 from tools.operate import discard as discarding
 from tools.operate import recover as recovering
 from tools.operate.deployment import Deployment, find
+from tools.progress import Steps
 
 COULD_NOT = 2
 QUEUE = "as in the stage's outputs: orders of OrdersQueueUrl and OrdersDlqUrl"

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from demo.progress import Steps
 from shared.idempotency import clock
 from shared.idempotency.records import Image
 from shared.idempotency.sending import send
@@ -24,6 +23,7 @@ from tools.operate.judging import NOTES, Finding, Rules, judge
 from tools.operate.ledger import Charge, Ledger
 from tools.operate.parked import depth
 from tools.operate.tables import OPERATIONS, Records, Tables
+from tools.progress import Steps
 
 
 @dataclass

@@ -12,11 +12,11 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from demo.local import state
-from demo.local.errors import LocalStackError
-from demo.local.ministack import REGION
 from tools import deployed
 from tools.account import Stop, current_account
+from tools.local import state
+from tools.local.errors import LocalStackError
+from tools.local.ministack import REGION
 
 RELAY = "relay"  # its failure queue has no source: nothing of it is redriven
 PROVIDER = "payment_sandbox"  # outside the pipeline: it is asked itself, and no log of its own is read

@@ -11,7 +11,7 @@ from msgspec import inspect
 from functions.api.body import LIMIT_BYTES, PATTERNS
 from shared.orders.events import NewOrder
 from shared.orders.money import MAX_AMOUNT
-from tests.unit.api.conftest import ORDER, Api
+from tests.harness.api_fixtures import ORDER, Api
 
 
 def order_with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api.conftest import Api, role
+from tests.harness.api_fixtures import Api, role
 
 USER = {"accountId": "111122223333", "userId": "AIDAEXAMPLEUSERID"}
 ROOT = {"accountId": "111122223333", "userId": "111122223333"}

@@ -7,7 +7,7 @@ import pytest
 from functions.api.keys import key_of, order_id_of
 from functions.api.problems import Problem
 from shared.orders.row import API_ID_PREFIX
-from tests.unit.api.conftest import Api
+from tests.harness.api_fixtures import Api
 
 
 @pytest.mark.parametrize(

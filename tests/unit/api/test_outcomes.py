@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.api.conftest import ORDER, Api, counts
-from tests.unit.world import Fault, answer_lost, cancelled, never_sent, refused
+from tests.harness.api_fixtures import ORDER, Api, counts
+from tests.harness.interceptor import Fault, answer_lost, cancelled, never_sent, refused
 
 NEVER_APPLIED = {
     "throttled": refused("ThrottlingException"),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from shared.idempotency import outbox
-from tests.unit.api.conftest import KEY, ORDER, Answer, Api, counts
-from tests.unit.world import answer_lost, meanwhile
+from tests.harness.api_fixtures import KEY, ORDER, Answer, Api, counts
+from tests.harness.interceptor import answer_lost, meanwhile
 
 # Pinned: an id that changes between two versions makes two orders of one request.
 ORDER_ID = "api_gqwheqbxezv4divrqtnkx7gqj5"

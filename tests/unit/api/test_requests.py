@@ -3,8 +3,8 @@
 import pytest
 
 from shared.idempotency import outbox
-from tests.unit.api.conftest import ORDER, Api
-from tests.unit.world import refused
+from tests.harness.api_fixtures import ORDER, Api
+from tests.harness.interceptor import refused
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from shared.orders import writes
-from tests.unit.api.conftest import ORDER, Api, role
-from tests.unit.world import Fault, answer_lost, never_sent, refused
+from tests.harness.api_fixtures import ORDER, Api, role
+from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
 
 NOBODYS = "api_" + "a" * 26
 

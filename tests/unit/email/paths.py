@@ -2,9 +2,9 @@
 
 import msgspec
 
-from tests.stacks.every_path import PAST_THE_LEASE_S, Paths
-from tests.unit.pipeline import samples
-from tests.unit.world import answer_lost, meanwhile, refused
+from tests.harness import samples
+from tests.harness.every_path import PAST_THE_LEASE_S, Paths
+from tests.harness.interceptor import answer_lost, meanwhile, refused
 
 
 def drive(paths: Paths) -> None:

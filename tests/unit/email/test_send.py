@@ -9,10 +9,10 @@ from functions.email.handler import handler
 from shared import aws
 from shared.idempotency import Event
 from shared.orders.events import OrderDeclined, OrderPaid
-from tests.unit.conftest import World
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.witnesses import Log, Mailbox
-from tests.unit.world import meanwhile
+from tests.harness import samples
+from tests.harness.interceptor import meanwhile
+from tests.harness.moto_world import World
+from tests.harness.witnesses import Log, Mailbox
 
 KEY = "email.send#ord_1"
 

@@ -7,10 +7,10 @@ import pytest
 from functions.email.handler import handler
 from functions.email.ses import tag_value
 from shared.idempotency import Event
-from tests.unit.conftest import World
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.witnesses import Log, Mailbox, Metrics
-from tests.unit.world import Fault, Killed, answer_lost, killed_after, killed_before, never_sent, refused
+from tests.harness import samples
+from tests.harness.interceptor import Fault, Killed, answer_lost, killed_after, killed_before, never_sent, refused
+from tests.harness.moto_world import World
+from tests.harness.witnesses import Log, Mailbox, Metrics
 
 KEY = "email.send#ord_1"
 

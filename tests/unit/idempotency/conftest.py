@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from shared.telemetry import logger
-from tests.unit.conftest import World
-from tests.unit.idempotency.rules import broken
+from tests.harness.dynamodb_rules import broken
+from tests.harness.moto_world import World
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from shared.idempotency import Attempt, Effect, Event, NotDone, Outcome, Step, StepError, Write, step
 from shared.idempotency.engine import Message
 from shared.idempotency.records import Claim, Duplicate, Image
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 
 KEY = "op#1"
 FINGERPRINT = "v1:a"

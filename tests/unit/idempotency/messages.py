@@ -8,7 +8,7 @@ import msgspec
 from shared.idempotency import Event, Step
 from shared.idempotency.batch import sqs_handler
 from shared.idempotency.events import cloudevent
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import ParcelWanted
 
 Record = dict[str, Any]  # as in Lambda's SQS event

@@ -8,7 +8,7 @@ from shared.idempotency import (
     Outcome,
 )
 from shared.idempotency.engine import Ran
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     ParcelWanted,
     deadline,

@@ -3,10 +3,10 @@
 import pytest
 
 from shared.idempotency import Attempt, KeyReused, NotDone, Outcome, Permanent, Unknown
-from tests.unit.conftest import World
+from tests.harness.interceptor import refused
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import ParcelSent, ParcelWanted, external, internal, put_record, record
 from tests.unit.idempotency.messages import deliver, sqs_record, waits, wanted
-from tests.unit.world import refused
 
 
 class Worker:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from shared.idempotency import Attempt, NotDone, Outcome, Permanent
-from tests.unit.conftest import World
+from tests.harness.interceptor import Killed
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import ParcelWanted, external, internal, record
 from tests.unit.idempotency.messages import deliver, sqs_record, wanted
-from tests.unit.world import Killed
 
 WAIT_S = 10  # only ever reached by a test that hangs
 DONE = Outcome("done")

@@ -10,7 +10,8 @@ from shared.idempotency import Attempt, EffectWithoutState, KeyReused, NotDone, 
 from shared.idempotency.events import fingerprint
 from shared.idempotency.outbox import unpack
 from shared.telemetry import logger
-from tests.unit.conftest import World
+from tests.harness.interceptor import answer_lost, cancelled, never_sent, refused
+from tests.harness.moto_world import World
 from tests.unit.idempotency.conftest import Lines, Metrics
 from tests.unit.idempotency.kit import (
     ParcelSent,
@@ -24,7 +25,6 @@ from tests.unit.idempotency.kit import (
     write,
 )
 from tests.unit.idempotency.messages import deliver, sqs_record, wanted
-from tests.unit.world import answer_lost, cancelled, never_sent, refused
 
 NAME, MAIL, CARD = "Åsa Buyer", "buyer@example.com", "4242424242424242"
 SEND = "parcel.send#p"

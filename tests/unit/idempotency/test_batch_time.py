@@ -7,10 +7,10 @@ import pytest
 from shared.idempotency import Attempt, NotDone, Outcome, Unknown, runtime
 from shared.idempotency.backoff import delay_bounds, receives_to_ride_out
 from shared.idempotency.events import fingerprint
-from tests.unit.conftest import World
+from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import ParcelWanted, completed, external, internal, put_record, record, write
 from tests.unit.idempotency.messages import deliver, sqs_record, waits, wanted
-from tests.unit.world import Fault, answer_lost, never_sent, refused
 
 BASE_S, CAP_S = 2, 900  # the world's back-off
 LEASE_S = 30 + 2  # of a worker with 30 s, and the skew

@@ -4,7 +4,8 @@ import pytest
 
 from shared.idempotency import Busy
 from shared.idempotency.records import Claim
-from tests.unit.conftest import World
+from tests.harness.interceptor import answer_lost, meanwhile
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     FINGERPRINT,
     KEY,
@@ -17,7 +18,6 @@ from tests.unit.idempotency.kit import (
     record,
     release,
 )
-from tests.unit.world import answer_lost, meanwhile
 
 
 def test_a_claim_leaves_a_record_in_the_documented_attributes_and_units(world: World) -> None:

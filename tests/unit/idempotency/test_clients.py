@@ -6,8 +6,8 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shared import aws
-from tests.unit.conftest import SERVICES, World
-from tests.unit.world import Fault, answer_lost, never_sent, refused
+from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
+from tests.harness.moto_world import SERVICES, World
 
 MAIL: dict[str, Any] = {
     "FromEmailAddress": "shop@example.com",

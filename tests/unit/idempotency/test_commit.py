@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from shared.idempotency import EffectWithoutState, Superseded, Write
-from tests.unit.conftest import World
+from tests.harness.interceptor import answer_lost, meanwhile, refused
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     FINGERPRINT,
     KEY,
@@ -20,7 +21,6 @@ from tests.unit.idempotency.kit import (
     row,
     write,
 )
-from tests.unit.world import answer_lost, meanwhile, refused
 
 both = pytest.mark.parametrize("writes", [[], [write()]], ids=["alone", "with writes"])
 OTHERS: dict[str, dict[str, Any]] = {"in progress": {}, "in progress, lease over": {"in_progress_expiration": 1}}

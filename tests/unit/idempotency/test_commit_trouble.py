@@ -15,14 +15,14 @@ from shared.idempotency import (
     Permanent,
 )
 from shared.idempotency.engine import Ran
-from tests.unit.conftest import World
+from tests.harness.interceptor import Killed, answer_lost, killed_after, refused
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     put_row,
     record,
     write,
 )
 from tests.unit.idempotency.script import DONE, SEND, Script, lapse, run, run_once
-from tests.unit.world import Killed, answer_lost, killed_after, refused
 
 denied = refused("AccessDeniedException")
 

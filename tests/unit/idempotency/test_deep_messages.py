@@ -7,7 +7,7 @@ import pytest
 from functions.order.handler import handler, place
 from shared.idempotency import Permanent
 from shared.idempotency.events import decode
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 
 DEEP = "[" * 60_000 + "]" * 60_000
 

@@ -14,7 +14,7 @@ from shared.idempotency import (
 from shared.idempotency.clock import iso
 from shared.idempotency.engine import Ran
 from shared.idempotency.outbox import unpack
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     ParcelSent,
     message,

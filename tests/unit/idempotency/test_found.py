@@ -7,7 +7,7 @@ import pytest
 
 from shared.idempotency import Busy, Damaged, KeyReused
 from shared.idempotency.records import Claim, Duplicate
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import claim, completed, once, put_record, record
 
 Ask = Callable[..., object]

@@ -6,9 +6,9 @@ import pytest
 
 from shared.idempotency import Attempt, EffectWithoutState, NotWritten, Outcome, OutcomeUnknown, StoreError
 from shared.idempotency.engine import Ran
-from tests.unit.conftest import World
+from tests.harness.interceptor import Fault, Killed, answer_lost, killed_before, refused
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import ParcelWanted, external, message, put_row, write
-from tests.unit.world import Fault, Killed, answer_lost, killed_before, refused
 
 KEY = "parcel.send#p1"
 DENIED = refused("AccessDeniedException")

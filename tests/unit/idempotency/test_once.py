@@ -4,7 +4,8 @@ import pytest
 
 from shared.idempotency import NotDone
 from shared.idempotency.records import Duplicate
-from tests.unit.conftest import World
+from tests.harness.interceptor import answer_lost
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     FINGERPRINT,
     KEY,
@@ -17,7 +18,6 @@ from tests.unit.idempotency.kit import (
     row,
     write,
 )
-from tests.unit.world import answer_lost
 
 
 def test_record_writes_and_events_come_together(world: World) -> None:

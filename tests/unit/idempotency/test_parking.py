@@ -10,10 +10,10 @@ from botocore.exceptions import ClientError
 from shared.idempotency import Outcome
 from shared.idempotency.clock import iso
 from shared.idempotency.parking import park
-from tests.unit.conftest import World
+from tests.harness.interceptor import answer_lost, never_sent, refused
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import external
 from tests.unit.idempotency.messages import Record, deliver, sqs_record
-from tests.unit.world import answer_lost, never_sent, refused
 
 TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1"
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from shared.idempotency import Attempt, Busy, Outcome, StepError
 from shared.idempotency.engine import Ran
 from shared.idempotency.records import Claim
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     ParcelWanted,
     claim,

@@ -7,7 +7,8 @@ import pytest
 
 from shared.idempotency import Conflict, EffectWithoutState, KeyReused, NotDone, NotWritten, StoreError, Superseded
 from shared.idempotency.records import Duplicate
-from tests.unit.conftest import World
+from tests.harness.interceptor import Fault, cancelled, refused
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     acquire,
     commit,
@@ -20,7 +21,6 @@ from tests.unit.idempotency.kit import (
     spelled,
     write,
 )
-from tests.unit.world import Fault, cancelled, refused
 
 FAILED = "ConditionalCheckFailed"
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from shared.idempotency import KeyReused, Superseded
-from tests.unit.conftest import World
+from tests.harness.interceptor import answer_lost
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import KEY, acquire, claim, commit, completed, put_record, record, release
-from tests.unit.world import answer_lost
 
 
 def test_a_release_ends_the_lease_now_and_keeps_the_count(world: World) -> None:

@@ -9,9 +9,9 @@ from botocore.exceptions import ReadTimeoutError
 from shared.idempotency import Conflict, NotWritten, OutcomeUnknown, StoreError
 from shared.idempotency.errors import TokenMismatch
 from shared.idempotency.store import RESEND_BASE_S, RESEND_CAP_S
-from tests.unit.conftest import World
+from tests.harness.interceptor import Apply, Fault, answer_lost, cancelled, meanwhile, never_sent, refused, through
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import CALLS, KEY, TRANSACTIONS, Call, record, row
-from tests.unit.world import Apply, Fault, answer_lost, cancelled, meanwhile, never_sent, refused, through
 
 
 def unanswered(request: AWSPreparedRequest, _: Apply) -> AWSResponse:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.idempotency.rules import RESERVED, broken
+from tests.harness.dynamodb_rules import RESERVED, broken
 
 GOOD: dict[str, Any] = {
     "TableName": "t",

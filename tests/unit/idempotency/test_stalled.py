@@ -9,7 +9,7 @@ import pytest
 
 from shared.idempotency import Attempt, Busy, NotDone, Outcome, Permanent, Superseded, Unknown
 from shared.idempotency.engine import Ran
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import KEY, ParcelWanted, deadline, external, message, record, row, write
 
 SEND = "parcel.send#p1"

@@ -16,12 +16,12 @@ from shared.idempotency import (
     Unknown,
 )
 from shared.idempotency.engine import Ran
-from tests.unit.conftest import World
+from tests.harness.interceptor import Killed, refused
+from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     record,
 )
 from tests.unit.idempotency.script import DONE, SEND, Script, lapse, run
-from tests.unit.world import Killed, refused
 
 denied = refused("AccessDeniedException")
 

@@ -12,17 +12,17 @@ import pytest
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from demo.progress import Steps
 from shared import aws
-from tests.unit.conftest import World
-from tests.unit.payment.conftest import line, shop
-from tests.unit.payment.shop import Shop
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.driver import SWEEP_AGE_S, pipeline
-from tests.unit.pipeline.witnesses import mailbox
+from tests.harness import samples
+from tests.harness.driver import SWEEP_AGE_S, pipeline
+from tests.harness.moto_world import World
+from tests.harness.payment_fixtures import line, shop
+from tests.harness.shop import Shop
+from tests.harness.witnesses import mailbox
 from tools.operate import parked
 from tools.operate.audit import Audit, Auditor
 from tools.operate.deployment import Deployment
+from tools.progress import Steps
 
 __all__ = ["line", "mailbox", "pipeline", "shop"]
 

@@ -9,14 +9,14 @@ import pytest
 import stripe
 
 from shared.orders.events import OrderPlaced
-from tests.unit.conftest import World
+from tests.harness import samples
+from tests.harness.driver import SWEEP_AGE_S, Pipeline
+from tests.harness.interceptor import meanwhile, refused
+from tests.harness.lost_messages import answer
+from tests.harness.moto_world import World
+from tests.harness.payment_fixtures import API_KEY
 from tests.unit.operate.conftest import audited
 from tests.unit.operate.test_dlq import parked
-from tests.unit.payment.conftest import API_KEY
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.driver import SWEEP_AGE_S, Pipeline
-from tests.unit.pipeline.faults import answer
-from tests.unit.world import meanwhile, refused
 from tools.operate import audit as auditing
 from tools.operate import tables
 from tools.operate.audit import Audit

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from demo.local import state
-from tests.unit.conftest import World
+from tests.harness.driver import Pipeline
+from tests.harness.interceptor import refused
+from tests.harness.moto_world import World
 from tests.unit.operate.conftest import FUNCTIONS
 from tests.unit.operate.test_audit import order_done, order_placed
 from tests.unit.operate.test_dlq import parked
-from tests.unit.pipeline.driver import Pipeline
-from tests.unit.world import refused
 from tools import account
+from tools.local import state
 from tools.operate import __main__ as command
 from tools.operate import deployment as deployments
 from tools.operate.deployment import Deployment, find

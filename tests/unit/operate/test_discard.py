@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.conftest import World
+from tests.harness.interceptor import Killed, killed_before
+from tests.harness.moto_world import World
 from tests.unit.operate.test_commands import at_hand
 from tests.unit.operate.test_dlq import parked
-from tests.unit.world import Killed, killed_before
 from tools.operate import __main__ as command
 from tools.operate.deployment import Deployment
 from tools.operate.discard import candidates, discard, file_of

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from shared.idempotency.parking import park
-from tests.unit.conftest import World
-from tests.unit.pipeline import samples
-from tests.unit.world import Killed, killed_before
+from tests.harness import samples
+from tests.harness.interceptor import Killed, killed_before
+from tests.harness.moto_world import World
 from tools.operate import dlq
 from tools.operate import parked as walk
 from tools.operate.deployment import Deployment

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.conftest import World
+from tests.harness.driver import Pipeline
+from tests.harness.moto_world import World
 from tests.unit.operate.test_audit import change, order_done
 from tests.unit.operate.test_commands import at_hand
-from tests.unit.pipeline.driver import Pipeline
 from tools.account import Stop
 from tools.operate import __main__ as command
 from tools.operate import forget

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.conftest import World
+from tests.harness.driver import Pipeline
+from tests.harness.moto_world import World
 from tests.unit.operate.conftest import audited
 from tests.unit.operate.test_audit import change, charge, order_done, order_placed
-from tests.unit.pipeline.driver import Pipeline
 from tools.account import Stop
 from tools.operate import recover as recovering
 from tools.operate import tables

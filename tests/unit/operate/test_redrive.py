@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from shared.idempotency import clock as clocks
-from tests.unit.conftest import World
+from tests.harness import samples
+from tests.harness.interceptor import FakeClock, Killed, killed_after, killed_before, meanwhile, refused
+from tests.harness.lost_messages import answer
+from tests.harness.moto_world import World
 from tests.unit.operate.test_dlq import parked
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.faults import answer
-from tests.unit.world import FakeClock, Killed, killed_after, killed_before, meanwhile, refused
 from tools.account import Stop
 from tools.operate.deployment import Deployment
 from tools.operate.redrive import Redriven, Wish, redrive

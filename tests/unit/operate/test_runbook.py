@@ -11,7 +11,7 @@ from botocore.model import ServiceModel
 from functions.email import ses
 from shared.idempotency import sending
 from shared.orders.repository import Orders
-from tests.e2e import book
+from tests.harness import runbook
 from tests.unit.operate.conftest import QUEUES
 from tools.operate.judging import KINDS, NOTES
 
@@ -31,7 +31,7 @@ GONE = ("describe-table", "list-backups", "restore-table-from-backup", "wait tab
 
 def rows(heading: str) -> list[list[str]]:
     """The cells of a section's table, without its head."""
-    lines = [line for line in book.sections()[heading].splitlines() if line.startswith("| ")]
+    lines = [line for line in runbook.sections()[heading].splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[1:]]
 
 
@@ -73,20 +73,20 @@ def test_every_kind_of_finding_is_explained_in_the_audits_own_words() -> None:
 
 
 def test_every_link_leads_to_a_section() -> None:
-    anchors = {heading.lower().replace(" ", "-") for heading in book.sections()}
-    assert set(re.findall(r"\(#([^)]+)\)", book.TEXT)) <= anchors
+    anchors = {heading.lower().replace(" ", "-") for heading in runbook.sections()}
+    assert set(re.findall(r"\(#([^)]+)\)", runbook.TEXT)) <= anchors
 
 
 def test_every_section_with_commands_says_what_to_do_in_this_order() -> None:
     wanted = ["Inspect", "Diagnose", "Repair", "Redrive", "Verify"]
-    for heading, text in book.sections().items():
-        if book.commands(text):
+    for heading, text in runbook.sections().items():
+        if runbook.commands(text):
             steps = [word for word in re.findall(r"^\*\*(\w+)", text, re.MULTILINE) if word in wanted]
             assert steps == wanted, heading
 
 
 def test_queues_in_commands_are_queues() -> None:
-    named = set(re.findall(r"QUEUE=(\w+)", "\n".join(book.commands(book.TEXT))))
+    named = set(re.findall(r"QUEUE=(\w+)", "\n".join(runbook.commands(runbook.TEXT))))
     assert named <= {*QUEUES, "relay"}
 
 
@@ -113,7 +113,7 @@ def requests_by_hand() -> dict[str, set[str]]:
     waiters = botocore.session.get_session().get_waiter_model("dynamodb")
     of_waiters = {xform_name(name, "-"): waiters.get_waiter(name).operation for name in waiters.waiter_names}
     found = {}
-    for line in book.commands(book.TEXT, book.FOR_AN_ACCOUNT):
+    for line in runbook.commands(runbook.TEXT, runbook.FOR_AN_ACCOUNT):
         aws, service, *words = line.split()
         assert (aws, service) == ("aws", "dynamodb")
         operation = of_waiters[words[1]] if words[0] == "wait" else operations[words[0]]
@@ -136,7 +136,7 @@ def test_commands_for_an_account_give_dynamodb_the_parameters_that_it_has_and_ne
 
 
 def test_a_table_that_is_gone_has_a_way_back_that_does_not_need_it() -> None:
-    lost = book.sections()["The orders table was lost"]
+    lost = runbook.sections()["The orders table was lost"]
     order = [lost.find(f"aws dynamodb {step} ") for step in GONE]
     assert -1 not in order
     assert order == sorted(order)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 from tests.unit.operate.conftest import Session
 from tools.account import Stop
 from tools.operate.deployment import Deployment

@@ -7,10 +7,10 @@ import pytest
 import stripe
 
 from shared.idempotency import clock
+from tests.harness.driver import Pipeline
+from tests.harness.witnesses import Log, log
 from tests.unit.operate.test_audit import change, charge, order_done, order_placed
 from tests.unit.operate.test_dlq import parked
-from tests.unit.pipeline.driver import Pipeline
-from tests.unit.pipeline.witnesses import Log, log
 from tools.operate.deployment import Deployment
 from tools.operate.ledger import Ledger, whole_second
 from tools.operate.trace import Story, report, trace

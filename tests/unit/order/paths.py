@@ -1,7 +1,7 @@
 """Every path through the order function."""
 
-from tests.stacks.every_path import DENIED, Paths
-from tests.unit.pipeline import samples
+from tests.harness import samples
+from tests.harness.every_path import DENIED, Paths
 
 
 def drive(paths: Paths) -> None:

@@ -10,10 +10,10 @@ from functions.order.handler import handler
 from shared.idempotency.events import Envelope
 from shared.idempotency.outbox import unpack
 from shared.orders.events import OrderRequested
-from tests.unit.conftest import World
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.witnesses import Log, Metrics
-from tests.unit.world import answer_lost
+from tests.harness import samples
+from tests.harness.interceptor import answer_lost
+from tests.harness.moto_world import World
+from tests.harness.witnesses import Log, Metrics
 
 Row = dict[str, Any]
 

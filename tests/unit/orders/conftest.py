@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.conftest import World
-from tests.unit.idempotency.rules import broken
+from tests.harness.dynamodb_rules import broken
+from tests.harness.moto_world import World
 
 
 @pytest.fixture(autouse=True)

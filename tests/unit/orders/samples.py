@@ -4,7 +4,7 @@ from typing import Any
 
 from shared.orders.events import Customer, Item, OrderRequested
 from shared.orders.row import facts_of, values
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 
 CUSTOMER = Customer("A. Buyer", "buyer@example.com")
 DATA: dict[str, Any] = {

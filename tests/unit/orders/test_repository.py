@@ -4,9 +4,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from shared.orders.repository import orders
-from tests.unit.conftest import World
+from tests.harness.interceptor import Fault, meanwhile, refused
+from tests.harness.moto_world import World
 from tests.unit.orders.samples import put_row
-from tests.unit.world import Fault, meanwhile, refused
 
 
 def due(before: int) -> list[str]:

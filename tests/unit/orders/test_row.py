@@ -10,7 +10,7 @@ from shared.idempotency import Event
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced
 from shared.orders.repository import orders
 from shared.orders.row import OPEN_SHARDS, Order, open_marks, read, values
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 from tests.unit.orders.samples import order, put_row
 
 FACTS: dict[str, Any] = {"order_id": "ord_1", "currency": "EUR", "total": 2500}

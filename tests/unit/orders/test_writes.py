@@ -10,7 +10,7 @@ from shared.idempotency.clock import iso
 from shared.idempotency.events import fingerprint
 from shared.orders import writes
 from shared.orders.repository import orders
-from tests.unit.conftest import World
+from tests.harness.moto_world import World
 from tests.unit.orders.samples import order, put_row
 
 STATES = ["requested", "placed", "paid", "declined"]

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from tests.stacks.every_path import DENIED, PAST_THE_LEASE_S, Paths
-from tests.unit.payment import line
+from tests.harness import line
+from tests.harness.every_path import DENIED, PAST_THE_LEASE_S, Paths
 
 
 def drive(paths: Paths) -> None:

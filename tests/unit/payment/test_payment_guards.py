@@ -6,9 +6,9 @@ from shared.idempotency import records
 from shared.orders.events import OrderPlaced
 from shared.orders.money import DECIMALS
 from shared.orders.repository import orders
-from tests.unit.payment.line import meanwhile as on_the_line
-from tests.unit.payment.shop import LEASE_S, Delivery, Shop, metrics
-from tests.unit.world import killed_before, meanwhile, refused, through
+from tests.harness.interceptor import killed_before, meanwhile, refused, through
+from tests.harness.line import meanwhile as on_the_line
+from tests.harness.shop import LEASE_S, Delivery, Shop, metrics
 
 OTHER_FACTS = {
     "amount": OrderPlaced(order_id="ord_1", currency="EUR", total=2501, payment_method="pm_card_visa"),

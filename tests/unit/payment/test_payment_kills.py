@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.unit.payment.line import cut_before
-from tests.unit.payment.shop import LEASE_S, Delivery, Shop, metrics
-from tests.unit.world import Fault, answer_lost, killed_after, killed_before, through
+from tests.harness.interceptor import Fault, answer_lost, killed_after, killed_before, through
+from tests.harness.line import cut_before
+from tests.harness.shop import LEASE_S, Delivery, Shop, metrics
 
 # UpdateItem: the claim, then the intent's id on the row. TransactWriteItems: the commit.
 KILLED: dict[str, tuple[str, list[Fault]]] = {

@@ -15,8 +15,8 @@ from functions.payment.handler import charge, handler
 from functions.payment_sandbox import auth
 from shared import aws
 from shared.orders.row import read
-from tests.unit.payment.line import cut_before, meanwhile
-from tests.unit.payment.shop import WORKER_S, Delivery, Shop, metrics
+from tests.harness.line import cut_before, meanwhile
+from tests.harness.shop import WORKER_S, Delivery, Shop, metrics
 
 
 def test_a_placed_order_is_charged_once_and_told(shop: Shop) -> None:

@@ -8,8 +8,8 @@ import pytest
 from functions.payment.handler import charge
 from shared.idempotency import Permanent, StepError
 from shared.orders.repository import orders
-from tests.unit.payment.line import Answer, Apply, Fault, answers_with, cut_after, cut_before, fails_after, refuses
-from tests.unit.payment.shop import Shop
+from tests.harness.line import Answer, Apply, Fault, answers_with, cut_after, cut_before, fails_after, refuses
+from tests.harness.shop import Shop
 
 REFUSED: dict[str, Fault] = {  # it says itself that it did nothing
     "bad request": refuses(400, "invalid_request_error", code="parameter_unknown", param="x"),

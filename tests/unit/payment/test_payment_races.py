@@ -9,7 +9,7 @@ import pytest
 
 from functions.payment.handler import charge
 from shared.idempotency import NotDone, Outcome, StepError, Unknown
-from tests.unit.payment.shop import Delivery, Shop
+from tests.harness.shop import Delivery, Shop
 
 WORKERS = 6
 

@@ -4,10 +4,10 @@ import pytest
 import stripe
 
 from shared.orders.repository import orders
-from tests.unit.payment import line
-from tests.unit.payment.line import refuses
-from tests.unit.payment.shop import LEASE_S, Delivery, Shop, metrics
-from tests.unit.world import meanwhile, refused, through
+from tests.harness import line
+from tests.harness.interceptor import meanwhile, refused, through
+from tests.harness.line import refuses
+from tests.harness.shop import LEASE_S, Delivery, Shop, metrics
 
 FAILS = refuses(500)
 

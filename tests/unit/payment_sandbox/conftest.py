@@ -13,7 +13,7 @@ from moto import mock_aws
 from functions.payment_sandbox import auth, host, store
 from functions.payment_sandbox.handler import handler
 from shared.aws import Service, make_client
-from tests.unit.http_lambda import serve
+from tests.harness.http_lambda import serve
 
 TABLE = "ledger"
 

@@ -7,7 +7,7 @@ import pytest
 import stripe
 
 from functions.payment_sandbox import host
-from tests.unit.http_lambda import ConnectionCut, WorkerDied
+from tests.harness.http_lambda import ConnectionCut, WorkerDied
 from tests.unit.payment_sandbox.conftest import Clock, Shop, seen
 
 

@@ -7,7 +7,7 @@ import requests
 import stripe
 
 from functions.payment_sandbox import keys, store
-from tests.unit.http_lambda import WorkerDied
+from tests.harness.http_lambda import WorkerDied
 from tests.unit.payment_sandbox.conftest import Clock, Shop, seen
 
 NEW = {"amount": 2500, "currency": "eur", "payment_method": "pm_card_visa", "metadata": {"order_id": "ord_1"}}

@@ -12,7 +12,7 @@ import stripe
 from functions.payment_sandbox import auth
 from functions.payment_sandbox.handler import handler
 from shared.telemetry import logger
-from tests.unit.http_lambda import Context
+from tests.harness.http_lambda import Context
 from tests.unit.payment_sandbox.conftest import Clock, Connect, Shop, seen
 
 GOOD = {"amount": "2500", "currency": "eur"}

@@ -1,5 +1,5 @@
-from tests.unit.payment.conftest import line, shop
-from tests.unit.pipeline.driver import pipeline
-from tests.unit.pipeline.witnesses import log, mailbox, metrics
+from tests.harness.driver import pipeline
+from tests.harness.payment_fixtures import line, shop
+from tests.harness.witnesses import log, mailbox, metrics
 
 __all__ = ["line", "log", "mailbox", "metrics", "pipeline", "shop"]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.driver import SWEEP_AGE_S, Pipeline
-from tests.unit.pipeline.faults import some_refused
-from tests.unit.pipeline.witnesses import Metrics
-from tests.unit.world import answer_lost, killed_after, killed_before
+from tests.harness import samples
+from tests.harness.driver import SWEEP_AGE_S, Pipeline
+from tests.harness.interceptor import answer_lost, killed_after, killed_before
+from tests.harness.lost_messages import some_refused
+from tests.harness.witnesses import Metrics
 
 STAGES = ("requested", "placed", "settled")
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.driver import Pipeline
-from tests.unit.pipeline.witnesses import Metrics
-from tests.unit.world import Fault, answer_lost, killed_after, refused
+from tests.harness import samples
+from tests.harness.driver import Pipeline
+from tests.harness.interceptor import Fault, answer_lost, killed_after, refused
+from tests.harness.witnesses import Metrics
 
 
 def uncertain(pipeline: Pipeline, order_id: str) -> bool:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.driver import OUTAGE_S, SWEEP_AGE_S, Pipeline
-from tests.unit.world import refused
+from tests.harness import samples
+from tests.harness.driver import OUTAGE_S, SWEEP_AGE_S, Pipeline
+from tests.harness.interceptor import refused
 
 DENIED = "AccessDeniedException"
 GONE = "ResourceNotFoundException"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.driver import Pipeline
-from tests.unit.pipeline.witnesses import Log
+from tests.harness import samples
+from tests.harness.driver import Pipeline
+from tests.harness.witnesses import Log
 
 
 def test_one_correlation_id_and_one_trace_go_from_the_api_to_the_mail(

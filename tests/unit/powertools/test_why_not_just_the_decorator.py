@@ -15,8 +15,8 @@ from aws_lambda_powertools.utilities.idempotency import (
 )
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyAlreadyInProgressError
 
-from tests.unit.conftest import World
-from tests.unit.world import Killed, answer_lost, killed_before
+from tests.harness.interceptor import Killed, answer_lost, killed_before
+from tests.harness.moto_world import World
 
 
 class LapsedLease:

@@ -8,11 +8,11 @@ import pytest
 from functions.relay.handler import NotRelayed, handler
 from shared.idempotency import outbox
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced
-from tests.unit.conftest import World
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.faults import some_refused
-from tests.unit.pipeline.witnesses import Log, Metrics
-from tests.unit.world import answer_lost, meanwhile, never_sent, refused
+from tests.harness import samples
+from tests.harness.interceptor import answer_lost, meanwhile, never_sent, refused
+from tests.harness.lost_messages import some_refused
+from tests.harness.moto_world import World
+from tests.harness.witnesses import Log, Metrics
 
 Record = dict[str, Any]
 

@@ -12,11 +12,11 @@ from shared.idempotency import Event
 from shared.idempotency.events import decode
 from shared.orders import writes
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced, OrderRequested
-from tests.unit.conftest import World
-from tests.unit.pipeline import samples
-from tests.unit.pipeline.faults import some_refused
-from tests.unit.pipeline.witnesses import Log, Metrics
-from tests.unit.world import Killed, answer_lost, killed_before, meanwhile, refused
+from tests.harness import samples
+from tests.harness.interceptor import Killed, answer_lost, killed_before, meanwhile, refused
+from tests.harness.lost_messages import some_refused
+from tests.harness.moto_world import World
+from tests.harness.witnesses import Log, Metrics
 
 AGE_S = 3600
 KINDS: dict[str, type[Event]] = {kind.type: kind for kind in (OrderRequested, OrderPlaced, OrderPaid, OrderDeclined)}

@@ -1,0 +1,1 @@
+"""Demonstrations and measurements. Nothing outside this folder imports it, so it can be deleted."""

@@ -1,0 +1,45 @@
+"""`python -m lab.peers compare` measures them all, shows the table, and writes it down."""
+
+import json
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from os import cpu_count
+from pathlib import Path
+
+from tests.schedules.bench import bench
+from tests.schedules.table import say, table
+
+from lab.peers import cold_start
+from lab.peers.measuring import WORDS, Measured, measure
+from lab.peers.page import page
+from lab.peers.scenarios import COMPARED, OURS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/peers.md"
+WRITTEN = Path("build/peers.json")
+
+
+def _measured(name: str) -> Measured:
+    with bench(others=cold_start) as place:
+        return measure(place, name)
+
+
+def compare() -> int:
+    """Measure all, one process a processor; write the page. The exit status: 1 where ours breaks something."""
+    with ProcessPoolExecutor(cpu_count()) as pool:
+        found = {}
+        for done in as_completed([pool.submit(_measured, name) for name in COMPARED]):
+            it = done.result()
+            found[it.scenario] = it
+            say(f"… {json.dumps(it.row)}")
+    measured = [found[name] for name in COMPARED]
+    rows = [{**it.row, "seconds": round(it.seconds, 1)} for it in measured]
+    say("\n".join(table(rows)))
+    for it in measured:
+        for kind, schedule in sorted(it.shortest.items()):
+            say(f"{WORDS[kind]}: make replay-peer SCHEDULE='{schedule}'")
+    WRITTEN.parent.mkdir(exist_ok=True)
+    WRITTEN.write_text(json.dumps([{**row, **it.shortest} for row, it in zip(rows, measured, strict=True)], indent=2))
+    with bench(others=cold_start) as place:
+        PAGE.write_text(page(place, measured))
+    say(f"written to {WRITTEN} and {PAGE.relative_to(ROOT.parent)}")
+    return 1 if any(it.counts for it in measured if it.peer == OURS) else 0

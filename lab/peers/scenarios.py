@@ -1,0 +1,46 @@
+"""The payment step of each peer, and ours, on the same two messages, and judged by the same witnesses.
+
+`…-late`: whatever is not done comes back after a day, as from a DLQ or a backlog. The provider has forgotten its keys
+by then: https://docs.stripe.com/api/idempotent_requests
+"""
+
+from collections.abc import Callable
+
+from tests.schedules.bench import Bench
+from tests.schedules.run import Run
+from tests.schedules.scenarios import TIMEOUTS_S, Scenario, plant, seed
+from tests.schedules.sources import QueueSource
+
+from lab.peers.cold_start import PREFIX
+from lab.peers.outcome import OUTCOME
+
+PEERS = ("powertools", "in_progress", "claim_with_expiry", "conditional_put")
+OURS = "ours"
+RECEIVES = 12  # deliveries of two messages: whoever needs more never ends
+LATE_S = 25 * 3600.0
+
+
+def _payment(function: str, later_s: float) -> Callable[[Bench, Run], None]:
+    def prepare(bench: Bench, run: Run) -> None:
+        found = seed(bench, "pm_card_visa", "orders")
+        plant(run, found)
+        for body in found.sent["payments"] * 2:
+            run.model.queues.put("payments", {"MessageBody": body})
+        run.sources.append(
+            QueueSource("p", function, "payments", TIMEOUTS_S["payment"], run.model.queues, lambda *_: None)
+        )
+        run.most, run.later_s = RECEIVES, later_s
+
+    return prepare
+
+
+def _scenario(name: str, later_s: float) -> Scenario:
+    function = "payment" if name == OURS else PREFIX + name
+    late = "-late" if later_s else ""
+    return Scenario(name + late, _payment(function, later_s), frozenset({"paid"}), outcome_rules=OUTCOME)
+
+
+COMPARED = {
+    scenario.name: scenario
+    for scenario in (_scenario(name, later_s) for name in (*PEERS, OURS) for later_s in (0, LATE_S))
+}

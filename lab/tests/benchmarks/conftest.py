@@ -1,0 +1,34 @@
+"""A line without a network, and clients of this test's own on it."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from shared import aws
+from shared.idempotency import runtime
+
+from lab.benchmarks.environment import ENVIRONMENT
+from lab.benchmarks.line import Line
+from lab.peers import step
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+    """As a benchmark sets it up; nothing of it outlives the test."""
+    for name in set(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    made: dict[str, Any] = {}
+    monkeypatch.setattr(aws, "_clients", made)
+    caches = (runtime.engine, runtime.consumer, step.dynamodb, step.sqs)
+    for cache in caches:
+        cache.cache_clear()
+    found = Line()
+    for client in (aws.client("dynamodb"), aws.client("sqs"), step.dynamodb(), step.sqs()):
+        found.put_on(client)
+    yield found
+    for cache in caches:
+        cache.cache_clear()

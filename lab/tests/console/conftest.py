@@ -1,0 +1,110 @@
+"""The page's server without a server, and lanes of which the witnesses say what a test wants."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import ASGIApp, Message
+from tools.local.observe import QUEUES, Depth, Mail
+
+from lab.console.book import Book, Entry
+from lab.console.look import Seen, Sight
+from lab.contrast.verdict import Witnessed
+from lab.demo.lanes import NAIVE, OURS, Lane
+from lab.faults.arm import Injected
+from lab.faults.journal import Delivery
+
+HOST = "127.0.0.1:8080"
+WITHIN_S = 10.0  # an endless answer would be no refusal
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+def ask(app: ASGIApp, method: str, path: str, **headers: str | None) -> Answer:
+    """One request. Host is the page's own unless another is given; underscores in header names are hyphens."""
+    sent = {"host": HOST, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in sent.items() if value is not None],
+    }
+    came: list[Message] = []
+
+    asked: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Message:
+        if not asked:
+            await asyncio.Event().wait()  # the browser stays
+        return asked.pop()
+
+    async def send(message: Message) -> None:
+        came.append(message)
+
+    async def call() -> None:
+        await app(scope, receive, send)
+
+    asyncio.run(asyncio.wait_for(call(), WITHIN_S))
+    start = came[0]
+    told = {name.decode(): value.decode() for name, value in start["headers"]}
+    return Answer(start["status"], told, b"".join(message.get("body", b"") for message in came[1:]).decode())
+
+
+def row(entry: Entry, state: str, **more: Any) -> dict[str, Any]:
+    return {"order_id": entry.order_id, "state": state, **more}
+
+
+def done(entry: Entry) -> dict[str, Any]:
+    return row(entry, "paid", mailed_at="2026-01-01T00:00:03Z")
+
+
+def charges(entry: Entry, count: int = 1) -> list[dict[str, Any]]:
+    made = {"status": "succeeded", "amount": 2500, "currency": "eur", "created": 1_767_225_601}
+    return [{"id": f"ch_{n}", "metadata": {"order_id": entry.order_id}, **made} for n in range(count)]
+
+
+def mails(lane: Lane, entry: Entry, count: int = 1) -> list[Mail]:
+    address = lane.address(entry.expected.email)
+    return [Mail((address,), "Receipt", "", f"m-{n}", 1_767_225_602_000) for n in range(count)]
+
+
+def seen(
+    lane: Lane,
+    *,
+    rows: Iterable[dict[str, Any]] = (),
+    charged: Iterable[dict[str, Any]] = (),
+    mailed: Iterable[Mail] = (),
+    waiting: Iterable[Entry] = (),
+    parked: Iterable[Entry] = (),
+    deliveries: Sequence[Delivery] = (),
+    faults: Sequence[Injected] = (),
+    busy: dict[str, int] | None = None,
+    provider: bool = True,
+) -> Seen:
+    """A lane; its queues hold nothing but what `waiting` and `parked` name, on the payments queue."""
+    on_the_way = frozenset(entry.order_id for entry in waiting)
+    dead = frozenset(entry.order_id for entry in parked)
+    return Seen(
+        lane,
+        Witnessed(list(charged), list(mailed), list(rows), on_the_way, dead),
+        {name: Depth(len(on_the_way) if name == "Payments" else 0, 0, 0) for name in QUEUES},
+        {name: len(dead) if name == "Payments" else 0 for name in QUEUES},
+        deliveries,
+        faults,
+        busy or {},
+        provider,
+    )
+
+
+def sight(book: Book, naive: Seen | None = None, ours: Seen | None = None) -> Sight:
+    lanes = (naive or seen(NAIVE), ours or seen(OURS))
+    return Sight(book.run, book.entries(), book.total, book.armed, lanes)

@@ -1,0 +1,189 @@
+"""The audit finds each kind of broken promise: a check that can not fail would be none."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tools.local.observe import Mail
+
+from lab.demo.audit import DeadLetter, Evidence, Expected, Violation, audit
+
+PAID = Expected("ord_1", "one@example.com", 2500, "EUR", pays=True)
+DECLINED = Expected("ord_2", "two@example.com", 900, "USD", pays=False)
+ORDERS = [PAID, DECLINED]
+
+
+def charge(order: Expected, **other: Any) -> dict[str, Any]:
+    return {
+        "status": "succeeded" if order.pays else "failed",
+        "amount": order.amount,
+        "currency": order.currency.lower(),
+        "payment_intent": f"pi_{order.order_id}",
+        "metadata": {"order_id": order.order_id},
+    } | other
+
+
+def row(order: Expected, **other: Any) -> dict[str, Any]:
+    return {
+        "order_id": order.order_id,
+        "state": "paid" if order.pays else "declined",
+        "total": order.amount,
+        "intent_id": f"pi_{order.order_id}",
+        "mailed_at": "2026-01-01T00:00:00Z",
+    } | other
+
+
+def mail(order: Expected, subject: str = "") -> Mail:
+    return Mail((order.email,), subject or f"About {order.order_id}", "", "m-1")
+
+
+def record(order: Expected, **other: Any) -> dict[str, Any]:
+    return {"id": f"email.send#{order.order_id}", "attempt": 1, "uncertain": False} | other
+
+
+GOOD = Evidence(
+    charges=[charge(PAID), charge(DECLINED)],
+    mails=[mail(PAID), mail(DECLINED)],
+    orders=[row(PAID), row(DECLINED)],
+    records=[record(PAID), record(DECLINED)],
+    receipts=frozenset({"receipts/ord_1.html"}),
+    waiting={"Orders": 0, "Payments": 0, "Emails": 0},
+    dead_letters=[],
+)
+
+
+def findings(**wrong: Any) -> list[Violation]:
+    return audit(ORDERS, replace(GOOD, **wrong)).violations
+
+
+def test_a_run_in_which_all_was_done_once_has_no_findings() -> None:
+    verdict = audit(ORDERS, GOOD)
+    assert verdict.violations == []
+    assert verdict.second_mails == []
+
+
+BROKEN: dict[str, tuple[dict[str, Any], Violation]] = {
+    "an accepted order that is not there": (
+        {"orders": [row(DECLINED)]},
+        Violation("ord_1", "accepted, but there is no such order"),
+    ),
+    "an order that is not final": (
+        {"orders": [row(PAID, state="placed"), row(DECLINED)]},
+        Violation("ord_1", "is placed, should be paid"),
+    ),
+    "a declined card that counts as paid": (
+        {"orders": [row(PAID), row(DECLINED, state="paid")]},
+        Violation("ord_2", "is paid, should be declined"),
+    ),
+    "a row without the mail": (
+        {"orders": [{name: value for name, value in row(PAID).items() if name != "mailed_at"}, row(DECLINED)]},
+        Violation("ord_1", "its row does not say that the customer was told"),
+    ),
+    "another total": (
+        {"orders": [row(PAID, total=2501), row(DECLINED)]},
+        Violation("ord_1", "its total is 2501, ordered 2500"),
+    ),
+    "two charges": (
+        {"charges": [charge(PAID), charge(PAID), charge(DECLINED)]},
+        Violation("ord_1", "2 charges in the ledger instead of one"),
+    ),
+    "no charge": (
+        {"charges": [charge(DECLINED)]},
+        Violation("ord_1", "0 charges in the ledger instead of one"),
+    ),
+    "two declines": (
+        {"charges": [charge(PAID), charge(DECLINED), charge(DECLINED)]},
+        Violation("ord_2", "2 declines in the ledger instead of one"),
+    ),
+    "a declined order that was charged after all": (
+        {"charges": [charge(PAID), charge(DECLINED), charge(DECLINED, status="succeeded")]},
+        Violation("ord_2", "besides, 1 entries in the ledger that should not be there"),
+    ),
+    "a paid order with a failed charge beside it": (
+        {"charges": [charge(PAID), charge(PAID, status="failed"), charge(DECLINED)]},
+        Violation("ord_1", "besides, 1 entries in the ledger that should not be there"),
+    ),
+    "another amount": (
+        {"charges": [charge(PAID, amount=1), charge(DECLINED)]},
+        Violation("ord_1", "the ledger says (1, 'EUR')"),
+    ),
+    "another currency": (
+        {"charges": [charge(PAID, currency="jpy"), charge(DECLINED)]},
+        Violation("ord_1", "the ledger says (2500, 'JPY')"),
+    ),
+    "another intent": (
+        {"charges": [charge(PAID, payment_intent="pi_other"), charge(DECLINED)]},
+        Violation("ord_1", "the ledger's intent is not the one on the order row"),
+    ),
+    "no mail": (
+        {"mails": [mail(DECLINED)]},
+        Violation("ord_1", "no mail was sent"),
+    ),
+    "two mails without a reason": (
+        {"mails": [mail(PAID), mail(PAID), mail(DECLINED)]},
+        Violation("ord_1", "2 mails were sent, its record explains 1"),
+    ),
+    "two mails of which the record knows nothing": (
+        {"mails": [mail(PAID), mail(PAID), mail(DECLINED)], "records": [record(DECLINED)]},
+        Violation("ord_1", "2 mails were sent, its record explains 1"),
+    ),
+    "a second try that was certain": (
+        {"mails": [mail(PAID), mail(PAID), mail(DECLINED)], "records": [record(PAID, attempt=2), record(DECLINED)]},
+        Violation("ord_1", "2 mails were sent, its record explains 1"),
+    ),
+    "more mails than uncertain tries": (
+        {
+            "mails": [mail(PAID), mail(PAID), mail(PAID), mail(DECLINED)],
+            "records": [record(PAID, attempt=2, uncertain=True), record(DECLINED)],
+        },
+        Violation("ord_1", "3 mails were sent, its record explains 2"),
+    ),
+    "a receipt and a decline mail": (
+        {
+            "mails": [mail(PAID), mail(PAID, "Declined"), mail(DECLINED)],
+            "records": [record(PAID, attempt=2, uncertain=True), record(DECLINED)],
+        },
+        Violation("ord_1", "mails of different kinds: ['About ord_1', 'Declined']"),
+    ),
+    "no receipt in the bucket": (
+        {"receipts": frozenset()},
+        Violation("ord_1", "its receipt is not in the bucket"),
+    ),
+    "an order that nobody placed": (
+        {"orders": [row(PAID), row(DECLINED), row(replace(PAID, order_id="ord_3"))]},
+        Violation("ord_3", "an order that nobody placed"),
+    ),
+    "a charge for nobody's order": (
+        {"charges": [charge(PAID), charge(DECLINED), charge(replace(PAID, order_id="ord_3"))]},
+        Violation("ord_3", "a charge for an order that nobody placed"),
+    ),
+    "a mail to a stranger": (
+        {"mails": [mail(PAID), mail(DECLINED), mail(replace(PAID, email="x@example.com"))]},
+        Violation("", "a mail to x@example.com, who ordered nothing"),
+    ),
+    "a message that was left behind": (
+        {"waiting": {"Orders": 0, "Payments": 1, "Emails": 0}},
+        Violation("", "1 messages are left on the Payments queue"),
+    ),
+    "a dead letter": (
+        {"dead_letters": [DeadLetter("Payments", "ord_1", "key_reused")]},
+        Violation("ord_1", "lies in the Payments DLQ: key_reused"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_it_is_found_and_named(what: str) -> None:
+    wrong, finding = BROKEN[what]
+    assert finding in findings(**wrong)
+
+
+def test_a_second_mail_after_an_unknown_outcome_is_listed_and_is_no_violation() -> None:
+    told_twice = replace(
+        GOOD,
+        mails=[mail(PAID), mail(PAID), mail(DECLINED)],
+        records=[record(PAID, attempt=2, uncertain=True), record(DECLINED)],
+    )
+    verdict = audit(ORDERS, told_twice)
+    assert verdict.violations == []
+    assert verdict.second_mails == ["ord_1"]

@@ -1,0 +1,1 @@
+"""Helpers for tests: the request interceptor, builders of events and records, functions on moto, kills."""

@@ -1,0 +1,105 @@
+"""The payment function between moto and the payment sandbox."""
+
+import functools
+import itertools
+from collections.abc import Iterator
+from io import StringIO
+from logging import StreamHandler
+from socketserver import StreamRequestHandler
+from typing import Any
+
+import boto3
+import pytest
+import stripe
+
+from functions.payment import provider
+from functions.payment_sandbox import auth, host, store
+from shared import aws
+from shared.telemetry import logger
+from tests.harness.http_lambda import ConnectionCut, WorkerDied, serve
+from tests.harness.interceptor import Wire
+from tests.harness.line import WITNESS, Line
+from tests.harness.moto_world import World
+from tests.harness.shop import Shop
+
+API_KEY = "sk_test_first"
+
+
+@pytest.fixture
+def line(world: World, monkeypatch: pytest.MonkeyPatch) -> Line:
+    """The payment sandbox with a ledger and clients of its own, on this world's clock, ready to be served."""
+    ticks = itertools.count()
+    monkeypatch.setattr(host, "now", lambda: world.clock.now_ms() / 1000 + next(ticks) / 10_000)
+    monkeypatch.setattr(host, "wait", _gone)
+    monkeypatch.setattr(host, "die", _dead)
+    monkeypatch.setattr(store, "client", _of_the_sandbox)
+    monkeypatch.setattr(auth, "client", _of_the_sandbox)
+    dynamodb = _of_the_sandbox("dynamodb")
+    monkeypatch.setenv("LEDGER_TABLE", "ledger")
+    monkeypatch.setenv("SLOW_S", "1.5")
+    dynamodb.create_table(
+        TableName="ledger",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+    )
+    return Line()
+
+
+@pytest.fixture
+def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    """The payment function as deployed; faults planned on the line must have come up by the end."""
+    secrets = aws.client("secretsmanager")
+    ours, theirs = (secrets.create_secret(Name=name, SecretString=API_KEY)["ARN"] for name in ("ours", "theirs"))
+    # Answers leave at once: headers and body are two packets, and the second would wait 40 ms for an acknowledgement.
+    monkeypatch.setattr(StreamRequestHandler, "disable_nagle_algorithm", True)
+    auth._secret.cache_clear()
+    provider.provider.cache_clear()
+    with serve(line.handler) as url:
+        for name, value in {
+            "QUEUE_URL": world.queues["payments"],
+            "PROVIDER_URL": url,
+            "PROVIDER_SECRET_ARN": ours,
+            "API_KEY_SECRET_ARN": theirs,
+            "PROVIDER_CONNECT_TIMEOUT_S": "5",
+            "PROVIDER_READ_TIMEOUT_S": "15",
+            "STEP_NEEDS_S": "75",  # five requests of 3 s to AWS, three of 20 s to the provider
+        }.items():
+            monkeypatch.setenv(name, value)
+        world.wire.sent.clear()
+        yield Shop(world, line, _witness(url))
+        assert not line.unspent, f"planned faults that never came up: {line.unspent}"
+    provider.provider.cache_clear()
+    auth._secret.cache_clear()
+
+
+@functools.cache
+def _of_the_sandbox(service: str) -> Any:
+    """Its own clients, kept for all tests; on a wire for the lock: moto's conditional writes are not atomic."""
+    client = boto3.client(service)  # type: ignore[call-overload]
+    Wire().put_on(client)
+    return client
+
+
+def _witness(url: str) -> stripe.StripeClient:
+    return stripe.StripeClient(API_KEY, stripe_account=WITNESS, base_addresses={"api": url}, max_network_retries=0)
+
+
+def _gone(_: float) -> None:
+    """The client does not wait so long."""
+    raise ConnectionCut
+
+
+def _dead() -> None:
+    raise WorkerDied
+
+
+@pytest.fixture
+def log() -> Iterator[StringIO]:
+    """What is logged."""
+    written = StringIO()
+    handler = logger.registered_handler
+    assert isinstance(handler, StreamHandler)
+    before = handler.setStream(written)
+    yield written
+    handler.setStream(before)

@@ -1,9 +1,0 @@
-"""One worker: hands the event on its standard input to the entry point, as Lambda's runtime does. May be killed."""
-
-import json
-import sys
-
-from demo.faults.entry import handler
-from tests.unit.http_lambda import Context
-
-print(json.dumps(handler(json.load(sys.stdin), Context(remaining_ms=120_000))))  # noqa: T201 - its answer

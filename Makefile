@@ -43,6 +43,7 @@ test: lint types unit stacks e2e ## all of these
 
 lint: $(READY) ## ruff, and GitHub's own check of the workflow
 	.venv/bin/ruff check .
+	.venv/bin/lint-imports --no-logo
 	.venv/bin/node tools/workflows.mjs .github/workflows/*.yml
 
 types: $(PYTHON_PACKAGES) ## mypy --strict

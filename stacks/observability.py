@@ -8,10 +8,10 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from stacks.constructs.alarms import Alarms
-from stacks.constructs.dashboard import Dashboard
+from stacks.alarms import Alarms
 from stacks.constructs.given import keep
 from stacks.constructs.queries import Queries
+from stacks.dashboard import Dashboard
 from stacks.pipeline import PipelineStack
 from stacks.settings import RUNBOOK, UNTOLD, Settings
 from stacks.settings import Stage as AppStage

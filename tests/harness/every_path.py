@@ -25,9 +25,9 @@ from tests.harness.interceptor import Fault, answer_lost, cancelled, meanwhile, 
 from tests.harness.lost_messages import some_refused
 from tests.harness.moto_world import SERVICES, World
 from tests.harness.payment_fixtures import _of_the_sandbox
+from tests.harness.synth import Consumer, Synthesised
 from tests.harness.wiretap import Use, Wiretap
 from tests.harness.witnesses import Log
-from tests.stacks.synth import Consumer, Synthesised
 
 STAGE = "prod"
 DENIED = refused("AccessDeniedException")

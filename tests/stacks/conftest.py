@@ -8,8 +8,8 @@ from tests.harness.driver import pipeline
 from tests.harness.every_path import every_path
 from tests.harness.moto_world import world
 from tests.harness.payment_fixtures import line, shop
+from tests.harness.synth import STAGES, Synthesised, synthesise
 from tests.harness.witnesses import mailbox
-from tests.stacks.synth import STAGES, Synthesised, synthesise
 
 __all__ = ["every_path", "line", "mailbox", "pipeline", "shop", "world"]  # fixtures, besides those below
 

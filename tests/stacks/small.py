@@ -17,7 +17,7 @@ from stacks.checks import CHECKS, Check
 from stacks.checks.assembly import templates_of
 from stacks.checks.model import Finding, Model
 from stacks.settings import settings_from
-from tests.stacks.synth import FLAGS, STAGES
+from tests.harness.synth import FLAGS, STAGES
 
 DAY = Duration.days(1)
 ALARM_TOPIC = "arn:aws:sns:eu-west-1:123456789012:alarms"

@@ -12,7 +12,7 @@ from aws_cdk import App, Stack
 from shared.aws import Service
 from stacks.constructs import assets
 from stacks.constructs.assets import ROOT, SHARED, WHEELS, LayerBundling, shared_layer
-from tests.stacks.synth import FLAGS, Synthesised
+from tests.harness.synth import FLAGS, Synthesised
 
 ELF_MACHINE = slice(18, 20)
 AARCH64 = b"\xb7\x00"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cfnlint import lint_file
 from cfnlint.config import ManualArgs
 
-from tests.stacks.synth import Synthesised
+from tests.harness.synth import Synthesised
 
 REGIONS = ["eu-central-1"]
 

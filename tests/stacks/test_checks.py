@@ -16,6 +16,7 @@ from stacks.checks import CHECKS, CanNotKeepThePromise, check
 from stacks.checks.assembly import templates_of
 from stacks.checks.model import Model, Template
 from stacks.settings import Settings, settings_from
+from tests.harness.synth import FLAGS, ROOT, STAGES, Synthesised, new_app
 from tests.stacks import (
     test_checks_mappings,
     test_checks_policies,
@@ -26,7 +27,6 @@ from tests.stacks import (
     test_checks_timing,
 )
 from tests.stacks.small import SmallApp
-from tests.stacks.synth import FLAGS, ROOT, STAGES, Synthesised, new_app
 
 FAMILIES = (
     test_checks_mappings,

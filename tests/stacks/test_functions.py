@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.synth import ROOT, SECRET_ARN, Synthesised
+from tests.harness.synth import ROOT, SECRET_ARN, Synthesised
 
 EVERY = {
     "STAGE",

@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tests.harness.every_path import EveryPath
+from tests.harness.synth import SECRET_ARN, Synthesised
 from tests.harness.wiretap import Use
-from tests.stacks.synth import SECRET_ARN, Synthesised
 from tests.stacks.test_functions import allowed
 
 # What no code of ours asks for: by whom it is used, and where AWS says that it is needed.

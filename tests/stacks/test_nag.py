@@ -14,7 +14,7 @@ from aws_cdk import Validations
 from cdk_nag import AwsSolutionsChecks
 
 from stacks.application import build
-from tests.stacks.synth import STAGES, Synthesised, new_app
+from tests.harness.synth import STAGES, Synthesised, new_app
 
 
 class Found(NamedTuple):

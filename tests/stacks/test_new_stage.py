@@ -10,7 +10,7 @@ from stacks.constructs.senders import Relay, Sweep
 from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Calls
-from tests.stacks.synth import new_app, read
+from tests.harness.synth import new_app, read
 from tests.stacks.test_functions import allowed
 
 SETTINGS = settings_from(lambda _: None)

@@ -17,7 +17,7 @@ from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Calls, SettingsError
 from tests.harness.every_path import EveryPath, Line
-from tests.stacks.synth import ROOT, SECRET_ARN, STAGES, Properties, Synthesised, new_app, read, synthesise
+from tests.harness.synth import ROOT, SECRET_ARN, STAGES, Properties, Synthesised, new_app, read, synthesise
 
 OURS = "EffectivelyOnce"
 

@@ -10,7 +10,7 @@ import pytest
 from shared.idempotency.backoff import delay_bounds
 from stacks import application
 from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Flow, settings_from
-from tests.stacks.synth import OPERATOR, PARTNER, STAGES, Synthesised, new_app, read
+from tests.harness.synth import OPERATOR, PARTNER, STAGES, Synthesised, new_app, read
 
 DAY_S = 24 * 3600
 CONSUMERS = {"Orders": "order", "Payments": "payment", "Emails": "email"}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from tests.harness import runbook
-from tests.stacks.synth import Synthesised
+from tests.harness.synth import Synthesised
 from tests.stacks.test_observability import alarms
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Flow, Settings, Stage, settings_from
 from stacks.times import DAY_S, Calls, Client, SettingsError
-from tests.stacks.synth import ROOT, SECRET_ARN
+from tests.harness.synth import ROOT, SECRET_ARN
 
 PROD = {"stage": "prod", "sender": "orders@prod.example", "provider_secret_arn": SECRET_ARN}
 SANDBOX = {"stage": "sandbox", "sender": "orders@sandbox.example"}

@@ -14,7 +14,7 @@ from stacks.sandbox import SandboxStack
 from stacks.settings import output_of, settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Client, SettingsError
-from tests.stacks.synth import FLAGS, STAGES, Synthesised, new_app, synthesise
+from tests.harness.synth import FLAGS, STAGES, Synthesised, new_app, synthesise
 from tests.stacks.test_functions import as_list
 from tools.deployed import STACKS, stack_name
 from tools.optional import MAY_HAVE

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from stacks.application import build
 from stacks.times import SettingsError
-from tests.stacks.synth import STAGES, new_app
+from tests.harness.synth import STAGES, new_app
 
 from lab.contrast.app.__main__ import build_contrast
 from lab.demo.lanes import NAIVE, POWERTOOLS, Lane

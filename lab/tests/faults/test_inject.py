@@ -9,7 +9,7 @@ from aws_cdk import Stack
 from stacks.constructs.function import AppFunction, allow
 from stacks.settings import Settings, settings_from
 from stacks.times import Calls, SettingsError, Times
-from tests.stacks.synth import STAGES, Synthesised, new_app, read
+from tests.harness.synth import STAGES, Synthesised, new_app, read
 
 from lab.faults import inject as injection
 from lab.faults.inject import FaultsTable, Stall, inject, spare_for_stalls

@@ -1,5 +1,5 @@
 """The payment function against the payment sandbox, in one process."""
 
-from tests.harness.payment_fixtures import line, shop
+from tests.harness.payment_fixtures import line, log, shop
 
-__all__ = ["line", "shop"]
+__all__ = ["line", "log", "shop"]

@@ -1,7 +1,7 @@
-"""What Powertools' idempotency utility (3.37) does where our promise needs something else: lines of the README.
+"""What the idempotency decorator of Powertools (3.37) does: each row of docs/why-not-powertools.md is a test here.
 
-These tests describe a library that we use and like for its other parts. Should one of them fail after an upgrade, the
-README's line has to go.
+The tests describe a library that this repository uses for logs and metrics. If a test fails after an upgrade, delete
+its row from the page.
 """
 
 from typing import Any

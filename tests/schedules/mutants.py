@@ -9,7 +9,7 @@ from dataclasses import dataclass
 STORE = "shared/idempotency/store.py"
 ENGINE = "shared/idempotency/engine.py"
 RECORDS = "shared/idempotency/records.py"
-BATCH = "shared/idempotency/batch.py"
+BATCH = "shared/idempotency/sqs.py"
 REPOSITORY = "shared/orders/repository.py"
 WRITES = "shared/orders/writes.py"
 PAYMENT = "functions/payment/handler.py"

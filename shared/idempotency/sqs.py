@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared import telemetry
+from shared.idempotency import telemetry
 from shared.idempotency import parking, runtime
 from shared.idempotency.backoff import delay_s
 from shared.idempotency.chains import Chain, Keys, chains_of
@@ -30,7 +30,7 @@ from shared.idempotency.errors import (
 from shared.idempotency.events import event_in, open_envelope
 from shared.idempotency.runtime import Consumer
 from shared.idempotency.steps import Step
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 
 # SQS refuses a longer visibility timeout, and counts it from the receive.
 MAX_VISIBILITY_S = 11 * 3600

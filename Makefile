@@ -1,7 +1,7 @@
 # make help tells what there is. Every target sets up what it needs by itself, once.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock test lint types unit verify replay mutants stacks e2e up down invoke logs synth diff deploy destroy smoke \
+.PHONY: help setup lock check test lint types unit verify replay mutants stacks e2e up down invoke logs synth diff deploy destroy smoke \
 	dlq redrive audit trace pause resume forget discard recover clean
 
 PYTHON_PACKAGES := .venv/.done
@@ -39,10 +39,16 @@ logs: $(PYTHON_PACKAGES) ## print what a function logged there (FUNCTION=order)
 
 ## Checks
 
-test: lint types unit stacks e2e ## all of these
+check: $(PYTHON_PACKAGES) ## the inner loop, under a minute: ruff, import rules, mypy and unit tests of shared/ and functions/
+	.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
+	.venv/bin/lint-imports --no-logo
+	.venv/bin/mypy shared functions
+	$(PYTEST) -n 2 $(addprefix tests/unit/,idempotency orders api order payment email relay sweep)
 
-lint: $(READY) ## ruff, and GitHub's own check of the workflow
-	.venv/bin/ruff check .
+test: lint types unit stacks e2e ## everything a change must pass
+
+lint: $(READY) ## ruff, its formatter, import rules, and GitHub's own check of the workflow
+	.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/node tools/workflows.mjs .github/workflows/*.yml
 

@@ -9,7 +9,7 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from shared import telemetry
+from shared.idempotency import telemetry
 from stacks.constructs.function import AppFunction
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.queues import queue_name

@@ -8,7 +8,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from shared import telemetry
+from shared.idempotency import telemetry
 from stacks.constructs.api import Api
 from stacks.constructs.function import AppFunction
 from stacks.constructs.queue_consumer import QueueConsumer

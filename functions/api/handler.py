@@ -15,7 +15,7 @@ from functions.api.placing import place
 from functions.api.problems import Problem
 from functions.api.showing import show
 from shared.idempotency import StepError
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 
 # Shorter than what our events may carry, since it is a stranger's; otherwise the same characters.
 _CORRELATION_ID = re.compile(r"[!-~]{1,128}")

@@ -6,7 +6,7 @@ import msgspec
 
 from functions.api.http import Response
 from functions.api.problems import KEY_HELP, LATER, Problem
-from shared import telemetry
+from shared.idempotency import telemetry
 from shared.idempotency import (
     Attempt,
     Busy,
@@ -24,7 +24,7 @@ from shared.idempotency.engine import Message
 from shared.orders import writes
 from shared.orders.events import NewOrder, OrderRequested
 from shared.orders.row import REQUESTED
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 
 OPERATION = "order.request"
 

@@ -10,7 +10,7 @@ from functions.api.problems import LATER, Problem, no_such_order
 from shared.orders import repository
 from shared.orders.events import Item
 from shared.orders.row import API_ID_PREFIX, Order
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 
 _ID = re.compile(rf"{API_ID_PREFIX}[a-z2-7]{{26}}")
 TRIES = 2  # the first may go down a connection that died while Lambda had the worker frozen

@@ -8,13 +8,13 @@ from functions.email.mails import RECEIPT, Mail, mail_about
 from functions.email.ses import send_mail
 from shared import aws
 from shared.idempotency import Attempt, Effect, KeyReused, NotDone, Outcome, step
-from shared.idempotency.batch import sqs_handler
+from shared.idempotency.sqs import sqs_handler
 from shared.idempotency.harmless import harmless
 from shared.orders import writes
 from shared.orders.events import OrderDeclined, OrderEvent, OrderPaid
 from shared.orders.repository import orders
 from shared.orders.row import PLACED, REQUESTED, Order
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 
 
 class Mailed(msgspec.Struct, frozen=True):

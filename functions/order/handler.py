@@ -5,7 +5,7 @@ import os
 import msgspec
 
 from shared.idempotency import Attempt, Effect, Outcome, step
-from shared.idempotency.batch import sqs_handler
+from shared.idempotency.sqs import sqs_handler
 from shared.orders import writes
 from shared.orders.events import OrderPlaced, OrderRequested
 

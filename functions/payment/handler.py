@@ -21,7 +21,7 @@ from shared.idempotency import (
     Unknown,
     step,
 )
-from shared.idempotency.batch import sqs_handler
+from shared.idempotency.sqs import sqs_handler
 from shared.idempotency.harmless import harmless
 from shared.orders import writes
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced

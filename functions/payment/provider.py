@@ -18,7 +18,7 @@ from shared import aws
 from shared.idempotency import Attempt
 from shared.idempotency.harmless import harmless
 from shared.orders.events import OrderPlaced
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 
 stripe.enable_telemetry = False
 logging.getLogger("stripe").setLevel(logging.WARNING)  # below, it logs what was sent and received

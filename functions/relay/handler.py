@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
-from shared import aws, telemetry
+from shared import aws
+from shared.idempotency import telemetry
 from shared.idempotency import clock, outbox, parking
 from shared.idempotency.sending import LIMIT_BYTES, Post, batches, send
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 
 OPERATION = "relay"
 RESEND_BASE_S = 0.05

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from shared import aws, telemetry
+from shared import aws
+from shared.idempotency import telemetry
 from shared.idempotency import clock
 from shared.idempotency.sending import send
 from shared.orders.again import next_post
 from shared.orders.repository import Orders, orders
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 
 OPERATION = "sweep"
 THREADS = 10

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from shared import aws
 from shared.idempotency import Attempt, Effect, Event, NotDone, Outcome, step
-from shared.idempotency.batch import sqs_handler
+from shared.idempotency.sqs import sqs_handler
 from shared.idempotency.clock import SYSTEM, iso
 from shared.idempotency.events import cloudevent
 from shared.orders.events import OrderPaid, OrderPlaced

@@ -18,7 +18,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from functions.order import handler as order
 from shared import aws
 from shared.idempotency import Attempt, Effect, Outcome, Step, runtime, step
-from shared.idempotency.batch import sqs_handler
+from shared.idempotency.sqs import sqs_handler
 from shared.idempotency.clock import SYSTEM, iso
 from shared.idempotency.engine import Message
 from shared.idempotency.events import cloudevent, decode

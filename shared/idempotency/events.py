@@ -10,11 +10,22 @@ from collections.abc import Hashable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, inspect
 
 from shared.idempotency.errors import Permanent
 
 FINGERPRINT_VERSION = "v1"
+
+# The largest body that is read, in bytes of UTF-8. A function may set another limit: BODY_LIMIT_BYTES (runtime.py).
+# The source queue accepts 8 KB more, for message attributes (stacks/constructs/queues.py).
+BODY_LIMIT_BYTES = 64 * 1024
+
+# Up to here each whole number has its own float. https://www.rfc-editor.org/rfc/rfc8259#section-6
+EXACT_FLOAT_LIMIT = 2**53
+
+# A character in NFC stands for at most so many characters of the text before normalisation.
+# https://www.unicode.org/faq/normalization.html
+NFC_SHRINKS_BY = 4
 
 T = TypeVar("T")
 
@@ -63,11 +74,15 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 _envelopes = msgspec.json.Decoder(Envelope)
 
 
-def open_envelope(body: str) -> Envelope:
-    """Read what a message says of itself; its data is still closed.
+def open_envelope(body: str, limit_bytes: int = BODY_LIMIT_BYTES) -> Envelope:
+    """Read the context attributes of a message. The event data stays encoded.
 
-    Raises Permanent("unparsable") where it is not JSON, Permanent("schema_invalid") where it breaks a rule.
+    `limit_bytes` is the largest body that is read, in bytes of UTF-8.
+    Raises Permanent: "too_large" before anything is read, "unparsable" for a body that is not JSON,
+    "schema_invalid" for an envelope that breaks a rule.
     """
+    if exceeds(body, limit_bytes):
+        raise Permanent("too_large", f"the body has more than {limit_bytes} bytes")
     try:
         envelope = _envelopes.decode(body)
     except UNREADABLE as error:
@@ -75,6 +90,13 @@ def open_envelope(body: str) -> Envelope:
     if broken := broken_rule(envelope):
         raise Permanent("schema_invalid", broken)
     return envelope
+
+
+def exceeds(text: str, limit_bytes: int) -> bool:
+    """Whether a text has more bytes of UTF-8 than the limit. A text far over the limit is not encoded."""
+    if len(text) > limit_bytes:
+        return True
+    return not text.isascii() and len(text.encode(errors="surrogatepass")) > limit_bytes
 
 
 def broken_rule(envelope: Envelope) -> str | None:
@@ -127,17 +149,18 @@ _BACKSLASH = ord("\\")  # looked for first, and as a number: that costs a tenth 
 
 
 def decode_as(raw: bytes, kind: type[T]) -> T:
-    """Typed canonical data: text in NFC, `1.0` read as `1`.
+    """Decode JSON into a type. Equal data in another spelling becomes an equal value.
 
-    Raises msgspec.DecodeError (not JSON) or its kin msgspec.ValidationError, which names field and rule.
+    Text is normalised to NFC and `1.0` is read as `1`, in fields of the type only (see `_canonical`).
+    Raises msgspec.DecodeError (not JSON) or its subclass msgspec.ValidationError, which names field and rule.
     """
     if raw.isascii() and (_BACKSLASH not in raw or b"\\u" not in raw):
         try:
             found: T = _decoder(kind).decode(raw)  # type: ignore[arg-type]  # mypy doubts that a class is hashable
             return found
         except msgspec.ValidationError:
-            pass  # it may be the same data in another spelling: below
-    return msgspec.convert(canonical(msgspec.json.decode(raw)), kind)
+            pass  # the data may be valid in another spelling: see below
+    return msgspec.convert(_canonical(msgspec.json.decode(raw), _shape(kind)), kind)  # type: ignore[arg-type]
 
 
 @functools.cache
@@ -145,17 +168,32 @@ def _decoder(kind: Hashable) -> "msgspec.json.Decoder[Any]":
     return msgspec.json.Decoder(kind)
 
 
-def canonical(value: Any) -> Any:
-    """The one spelling of JSON data in which equal requests are equal."""
-    match value:
-        case str():
+@functools.cache
+def _shape(kind: Hashable) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _canonical(value: Any, shape: inspect.Type) -> Any:
+    """Give equal JSON data one spelling, field by field, only where the type bounds the work.
+
+    A text is normalised only if its field has a `max_length` and the result can keep it: the time that normalisation
+    takes grows with the square of a run of combining marks. A whole float becomes an integer if the field holds
+    integers. All other data stays as it is, and the type accepts or refuses it.
+    """
+    match shape, value:
+        case inspect.StrType(max_length=int(most)), str() if len(value) <= NFC_SHRINKS_BY * most:
             return unicodedata.normalize("NFC", value)
-        case float() if value.is_integer():
+        case inspect.IntType(), float() if value.is_integer() and abs(value) <= EXACT_FLOAT_LIMIT:
             return int(value)
-        case list():
-            return [canonical(item) for item in value]
-        case dict():
-            return {canonical(name): canonical(item) for name, item in value.items()}
+        case inspect.StructType(fields=fields), dict():
+            shapes = {field.encode_name: field.type for field in fields}
+            return {name: _canonical(item, shapes[name]) if name in shapes else item for name, item in value.items()}
+        case inspect.DictType(value_type=item_shape), dict():
+            return {name: _canonical(item, item_shape) for name, item in value.items()}
+        case (inspect.VarTupleType() | inspect.ListType()) as array, list():
+            return [_canonical(item, array.item_type) for item in value]
+        case inspect.UnionType(types=shapes_of_union), _:
+            return functools.reduce(_canonical, shapes_of_union, value)
         case _:
             return value
 
@@ -169,8 +207,8 @@ def fingerprint(event: Event) -> str:
     Business data only, keys sorted, defaults left out: an optional field added later changes nothing.
     """
     data = _sorted.encode(_said(event))
-    if not data.isascii():
-        data = unicodedata.normalize("NFC", data.decode()).encode()
+    if not data.isascii():  # code can make an event whose text is not in NFC
+        data = _sorted.encode(_canonical(_said(event), _shape(type(event))))
     digest = hashlib.sha256(event.type.encode() + b"\n" + data).hexdigest()
     return f"{FINGERPRINT_VERSION}:{digest}"
 

@@ -11,6 +11,7 @@ from shared import aws
 from shared.idempotency import clock as clocks
 from shared.idempotency.clock import Clock
 from shared.idempotency.engine import Engine
+from shared.idempotency.events import BODY_LIMIT_BYTES
 from shared.idempotency.store import Store
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Consumer(msgspec.Struct, frozen=True):
     step_needs_s: float  # the longest that a step takes: with less left it is not started
     backoff_base_s: int
     backoff_cap_s: int
+    body_limit_bytes: int  # a larger message is parked unread
     clock: Clock
     rng: random.Random
 
@@ -62,6 +64,7 @@ def consumer() -> Consumer:
         step_needs_s=float(os.environ["STEP_NEEDS_S"]),
         backoff_base_s=int(os.environ["BACKOFF_BASE_S"]),
         backoff_cap_s=int(os.environ["BACKOFF_CAP_S"]),
+        body_limit_bytes=int(os.environ.get("BODY_LIMIT_BYTES", BODY_LIMIT_BYTES)),
         clock=clocks.SYSTEM,
         rng=random.SystemRandom(),
     )

@@ -14,7 +14,11 @@ SOURCE = "effectively-once/orders"
 OrderId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
 Sku = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
 # Any script, no control characters, no line or paragraph separators: it goes into a mail. None that SQS refuses.
-PersonName = Annotated[str, Meta(pattern="^[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]{1,200}\\Z")]
+# `max_length` bounds the normalisation to NFC.
+PersonName = Annotated[
+    str,
+    Meta(max_length=200, pattern="^[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]{1,200}\\Z"),
+]
 # One plain address, never a list of them. HTML's pattern without stray dots, ASCII as SES wants it:
 # https://html.spec.whatwg.org/multipage/input.html#valid-e-mail-address
 MailAddress = Annotated[

@@ -97,7 +97,7 @@ class AppFunction(lambda_.Function):
         cast(CfnResource, self.node.default_child).add_metadata(CALLS, asdict(calls))
 
     def count_of(self, name: str) -> cloudwatch.Metric:
-        """What the function itself counts under a name of shared/telemetry.py."""
+        """What the function itself counts under a name of shared/idempotency/telemetry.py."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=name,

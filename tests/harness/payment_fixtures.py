@@ -15,7 +15,7 @@ import stripe
 from functions.payment import provider
 from functions.payment_sandbox import auth, host, store
 from shared import aws
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 from tests.harness.http_lambda import ConnectionCut, WorkerDied, serve
 from tests.harness.interceptor import Wire
 from tests.harness.line import WITNESS, Line

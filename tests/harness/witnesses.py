@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from moto.ses.models import ses_backends
 
-from shared import aws, telemetry
+from shared import aws
+from shared.idempotency import telemetry
 from tests.harness.moto_world import World
 
 SENDER = "shop@example.com"

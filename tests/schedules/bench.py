@@ -27,8 +27,9 @@ from functions.payment import handler as payment
 from functions.payment.provider import Provider
 from functions.payment.provider import provider as make_provider
 from functions.relay import handler as relay
-from shared import aws, telemetry
-from shared.idempotency import batch, engine, runtime
+from shared import aws
+from shared.idempotency import telemetry
+from shared.idempotency import sqs, engine, runtime
 from shared.idempotency import clock as clocks
 from shared.idempotency.records import Claim, Duplicate
 from shared.idempotency.store import Store

@@ -187,9 +187,7 @@ def spell(scenario: Scenario, moves: Sequence[str]) -> str:
     return f"{scenario.name}:{''.join(moves)}"
 
 
-def parse(
-    schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS
-) -> tuple[Scenario, list[str]]:
+def parse(schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS) -> tuple[Scenario, list[str]]:
     """Parse a schedule. Raises KeyError if its scenario is not among `scenarios`."""
     name, _, text = schedule.partition(":")
     moves: list[str] = []
@@ -201,9 +199,7 @@ def parse(
     return scenarios[name], moves
 
 
-def replay(
-    bench: Bench, schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS
-) -> tuple[list[str], list[str]]:
+def replay(bench: Bench, schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS) -> tuple[list[str], list[str]]:
     """Repeat a schedule. Returns its trace, call by call, and the invariants that it breaks."""
     scenario, moves = parse(schedule, scenarios)
     trace: list[str] = []

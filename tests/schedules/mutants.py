@@ -9,7 +9,7 @@ from dataclasses import dataclass
 STORE = "shared/idempotency/store.py"
 ENGINE = "shared/idempotency/engine.py"
 RECORDS = "shared/idempotency/records.py"
-BATCH = "shared/idempotency/batch.py"
+BATCH = "shared/idempotency/sqs.py"
 REPOSITORY = "shared/orders/repository.py"
 WRITES = "shared/orders/writes.py"
 PAYMENT = "functions/payment/handler.py"
@@ -367,13 +367,13 @@ MUTANTS = (
     Mutant(
         "return from the batch runner while a step runs",
         BATCH,
-        """    with ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(lanes)) or 1) as pool:
-        futures = [pool.submit(_run_lane, step, consumer, lane, deadline_ms) for lane in lanes]
+        """    with ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(chains)) or 1) as pool:
+        futures = [pool.submit(_run_chain, step, consumer, chain, keys, deadline_ms) for chain in chains]
     for future in futures:
         future.result()""",
-        """    pool = ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(lanes)) or 1)
-    for lane in lanes:
-        pool.submit(_run_lane, step, consumer, lane, deadline_ms)
+        """    pool = ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(chains)) or 1)
+    for chain in chains:
+        pool.submit(_run_chain, step, consumer, chain, keys, deadline_ms)
     return
     for future in ():
         future.result()""",

@@ -93,9 +93,7 @@ def witness(
         yield it
 
 
-@pytest.mark.parametrize(
-    "name", ["order", "order-batch", "api", "api-reused", "email", "payment"]
-)
+@pytest.mark.parametrize("name", ["order", "order-batch", "api", "api-reused", "email", "payment"])
 def test_moto_answers_what_is_asked_in_schedules_as_the_model_does(place: Bench, witness: Witness, name: str) -> None:
     schedules = 0
     for played in islice(every_state(place, SCENARIOS[name], 1), 60):

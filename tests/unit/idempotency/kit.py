@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
 
 from shared.idempotency import Attempt, Effect, Event, NotDone, Outcome, Step, StepError, Write, step
 from shared.idempotency.engine import Message
@@ -24,7 +26,7 @@ class ParcelWanted(Event, frozen=True, omit_defaults=True, kw_only=True):
 
     parcel_id: str
     weight: int = 1
-    note: str | None = None
+    note: Annotated[str, Meta(max_length=100)] | None = None
 
     @property
     def subject(self) -> str:

@@ -1,10 +1,11 @@
 """What makes two requests the same request: typed, canonical business data, and nothing else."""
 
 import json
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import pytest
+from msgspec import Meta
 
 from shared.idempotency import Event
 from shared.idempotency.events import decode, fingerprint
@@ -22,7 +23,7 @@ class Shipment(Event, frozen=True, omit_defaults=True, kw_only=True):
     type: ClassVar[str] = "shipment"
     source: ClassVar[str] = "tests"
 
-    name: str
+    name: Annotated[str, Meta(max_length=100)]
     weight: int
     labels: tuple[Label, ...] = ()
     extra: dict[str, Any] = {}  # noqa: RUF012 (msgspec copies it)

@@ -7,15 +7,17 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 
 import os
 import traceback
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared import telemetry
+from shared.idempotency import telemetry
 from shared.idempotency import parking, runtime
 from shared.idempotency.backoff import delay_s
+from shared.idempotency.chains import Chain, Keys, chains_of
 from shared.idempotency.engine import Message
 from shared.idempotency.errors import (
     Busy,
@@ -26,10 +28,9 @@ from shared.idempotency.errors import (
     Superseded,
 )
 from shared.idempotency.events import event_in, open_envelope
-from shared.idempotency.lanes import Lane, lanes_of
 from shared.idempotency.runtime import Consumer
 from shared.idempotency.steps import Step
-from shared.telemetry import logger
+from shared.idempotency.telemetry import logger
 
 # SQS refuses a longer visibility timeout, and counts it from the receive.
 MAX_VISIBILITY_S = 11 * 3600
@@ -42,10 +43,8 @@ class Job:
     """One record and what became of it. `retry_in_s` is None once it is done."""
 
     record: Record
-    message: Message | None = None
-    correlation_id: str | None = None
-    refused: Permanent | None = None  # known before it ran
-    key: str | None = None
+    message: Message | None = None  # None until the record is read
+    key: str = ""
     retry_in_s: int | None = 0
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -72,8 +71,8 @@ def sqs_handler(step: Step[Any]) -> Callable[[dict[str, Any], Any], dict[str, An
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         consumer = runtime.consumer()
         deadline_ms = consumer.clock.now_ms() + context.get_remaining_time_in_millis()
-        jobs = [_read(step, record) for record in event["Records"]]
-        _run_lanes(step, consumer, lanes_of(jobs), deadline_ms)
+        jobs = [Job(record) for record in event["Records"]]
+        _run_chains(step, consumer, chains_of(jobs), deadline_ms)
         failed = [job for job in jobs if job.retry_in_s is not None]
         _back_off(consumer, failed)
         telemetry.count(step.operation, sum((job.counts for job in jobs), Counter()))
@@ -82,68 +81,95 @@ def sqs_handler(step: Step[Any]) -> Callable[[dict[str, Any], Any], dict[str, An
     return handler
 
 
-def _read(step: Step[Any], record: Record) -> Job:
-    job = Job(record)
+def _run_chains(step: Step[Any], consumer: Consumer, chains: list[Chain[Job]], deadline_ms: int) -> None:
+    """Run chains side by side, the jobs of one chain in order. Joins every thread, also when one raises."""
+    keys: Keys[Job] = Keys()
+    with ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(chains)) or 1) as pool:
+        futures = [pool.submit(_run_chain, step, consumer, chain, keys, deadline_ms) for chain in chains]
+    for future in futures:
+        future.result()  # _reported handles every Exception; what is left ends the worker
+
+
+def _run_chain(step: Step[Any], consumer: Consumer, chain: Chain[Job], keys: Keys[Job], deadline_ms: int) -> None:
+    """Run the jobs of a chain, and of each chain that waits for one of their keys.
+
+    Each record is read by its own job. The time for reading counts against the deadline of this job only.
+    """
+    chains = deque([chain])
+    while chains:
+        chain = chains.popleft()
+        while chain:
+            job = chain[0]
+            if job.message is None:
+                with _reported(step, consumer, job):
+                    _read(step, consumer, job, deadline_ms)
+            if job.message is not None:
+                if not keys.take(job.key, chain):
+                    break  # the thread that releases the key continues this chain
+                with _reported(step, consumer, job):
+                    _run_job(step, consumer, job, job.message, deadline_ms)
+                chains.extend(keys.release(job.key))
+            chain.popleft()
+            if job.retry_in_s is not None and job.group is not None:
+                break  # FIFO: no job overtakes the first failure of its group
+
+
+@contextmanager
+def _reported(step: Step[Any], consumer: Consumer, job: Job) -> Iterator[None]:
+    """Log under the ids of the job. After an unexpected error the record is reported, so that it is not lost."""
+    logger.thread_safe_append_keys(
+        message_id=job.record.get("messageId"),
+        receive_count=job.receive_count,
+        correlation_id=job.message.correlation_id if job.message else None,
+        key=job.key or None,
+    )
     try:
-        envelope = open_envelope(record.get("body") or "")
-        job.correlation_id = envelope.correlation_id
+        yield
+    except Exception as error:
+        # The text of the error is left out: it may quote the message, and so name a person.
+        logger.error(
+            "the runner failed",
+            operation=step.operation,
+            error=type(error).__name__,
+            stack=traceback.format_tb(error.__traceback__),
+        )
+        _retry(consumer, job)
+    finally:
+        logger.thread_safe_clear_keys()
+
+
+def _read(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) -> None:
+    """Read the record into `message` and `key`. Parks a record that no step can take."""
+    if not _has_time(step, consumer, job, deadline_ms):
+        return
+    try:
+        envelope = open_envelope(job.record.get("body") or "", consumer.body_limit_bytes)
+        logger.thread_safe_append_keys(correlation_id=envelope.correlation_id)
         event = event_in(envelope, step.kinds)
     except Permanent as error:
-        job.refused = error
-    else:
-        job.key = step.key(event)
-        trace = record.get("attributes", {}).get("AWSTraceHeader")
-        job.message = Message(event, envelope.correlation_id, trace or telemetry.trace_header())
-    return job
+        _park(step, consumer, job, error)
+        return
+    job.key = step.key(event)
+    trace = job.record.get("attributes", {}).get("AWSTraceHeader")
+    job.message = Message(event, envelope.correlation_id, trace or telemetry.trace_header())
 
 
-def _run_lanes(step: Step[Any], consumer: Consumer, lanes: list[Lane[Job]], deadline_ms: int) -> None:
-    """Lanes run side by side, the jobs of one lane in order. Joins every thread, also when one raises."""
-    with ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(lanes)) or 1) as pool:
-        futures = [pool.submit(_run_lane, step, consumer, lane, deadline_ms) for lane in lanes]
-    for future in futures:
-        future.result()  # a lane swallows every Exception; what is left ends the worker
-
-
-def _run_lane(step: Step[Any], consumer: Consumer, lane: Lane[Job], deadline_ms: int) -> None:
-    stopped: set[str] = set()
-    for job in lane:
-        if job.group is not None and job.group in stopped:
-            continue  # FIFO: behind its group's first failure nothing may overtake
-        logger.thread_safe_append_keys(
-            correlation_id=job.correlation_id,
-            message_id=job.record.get("messageId"),
-            receive_count=job.receive_count,
-            key=job.key,
-        )
-        try:
-            _run_job(step, consumer, job, deadline_ms)
-        except Exception as error:
-            # Ours to mend, and unknown: it is reported, so that nothing is lost. Its words are left out: they may quote
-            # the message, and so a person.
-            logger.error(
-                "the runner failed",
-                operation=step.operation,
-                error=type(error).__name__,
-                stack=traceback.format_tb(error.__traceback__),
-            )
-            _retry(consumer, job)
-        finally:
-            logger.thread_safe_clear_keys()
-        if job.retry_in_s is not None and job.group is not None:
-            stopped.add(job.group)
-
-
-def _run_job(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) -> None:
+def _has_time(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) -> bool:
+    """Answer whether the step can still end before the deadline. Otherwise the job is retried."""
     left_s = (deadline_ms - consumer.clock.now_ms()) / 1000
     if left_s < consumer.step_needs_s:
         job.counts[telemetry.NOT_STARTED] += 1
         logger.info("not started", operation=step.operation, left_s=left_s, needs_s=consumer.step_needs_s)
-        return _retry(consumer, job)
+        _retry(consumer, job)
+        return False
+    return True
+
+
+def _run_job(step: Step[Any], consumer: Consumer, job: Job, message: Message, deadline_ms: int) -> None:
+    if not _has_time(step, consumer, job, deadline_ms):
+        return
     try:
-        if job.message is None:
-            raise job.refused or Permanent("unparsable")
-        ran = consumer.engine.run(step, job.message, deadline_ms)
+        ran = consumer.engine.run(step, message, deadline_ms)
     except Permanent as error:
         _park(step, consumer, job, error)
     except Busy as error:
@@ -176,7 +202,6 @@ def _run_job(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) ->
             attempt=ran.attempt,
             uncertain=ran.uncertain,
         )
-    return None
 
 
 def _park(step: Step[Any], consumer: Consumer, job: Job, error: Permanent) -> None:

@@ -6,7 +6,7 @@ A contradiction is refused with both values, because CloudFormation accepts most
 import math
 from dataclasses import dataclass
 
-from shared.idempotency.backoff import receives_to_ride_out
+from shared.idempotency.sqs import receives_to_ride_out
 
 DAY_S = 24 * 3600
 LAMBDA_LIMIT_S = 900

@@ -1,95 +1,67 @@
-"""API: orders come in and are shown.
+"""The orders API: POST /orders creates an order, GET /orders/{order_id} returns it.
 
-Environment: ORDERS_TABLE, STEP_NEEDS_S, and what shared/idempotency/runtime.py reads.
+Environment: ORDERS_TABLE, STEP_NEEDS_S, and the variables that shared/idempotency reads.
 """
 
 import re
 import traceback
 from typing import Any
 
-from functions.api.body import order_of
-from functions.api.caller import caller_of
-from functions.api.http import Request, Response, request_of
-from functions.api.keys import key_of, order_id_of
-from functions.api.placing import place
-from functions.api.problems import Problem
-from functions.api.showing import show
-from shared.idempotency import StepError
-from shared.idempotency.telemetry import logger
+from functions.api.create_order import create_order
+from functions.api.get_order import get_order
+from functions.api.request import Problem, Request, Response, parse_request
+from shared.idempotency import StepError, logger
 
-# Shorter than what our events may carry, since it is a stranger's; otherwise the same characters.
+# A subset of what events may carry, and shorter, because a stranger sends it.
 _CORRELATION_ID = re.compile(r"[!-~]{1,128}")
-
-
-def post_order(request: Request, remaining_ms: int) -> Response:
-    """Place an order."""
-    caller = caller_of(request)
-    key = key_of(request.headers.get("idempotency-key"))
-    order_id = order_id_of(caller, "POST", "/orders", key)
-    logger.thread_safe_append_keys(order_id=order_id)
-    return place(caller, order_id, order_of(request), _correlation_id(request), remaining_ms)
-
-
-def get_order(request: Request, order_id: str) -> Response:
-    """Show an order to the caller who placed it."""
-    return show(caller_of(request), order_id)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one HTTP request."""
-    request = request_of(event)
-    correlation_id = _correlation_id(request)
+    request = parse_request(event)
+    sent = request.headers.get("x-correlation-id", "")
+    correlation_id = sent if _CORRELATION_ID.fullmatch(sent) else request.id
     logger.thread_safe_append_keys(correlation_id=correlation_id)
     try:
-        answer = _answer(request, context.get_remaining_time_in_millis())
+        answer = _answer(request, correlation_id, context.get_remaining_time_in_millis())
         logger.info("request", method=request.method, status=answer.status)
-        # Errors are heuristically cacheable as well: a 404 must not outlive the order's arrival.
+        # Errors are cacheable by default too: a 404 must not outlive the order's arrival.
         return answer.to_lambda(**{"X-Correlation-Id": correlation_id, "Cache-Control": "no-store"})
     finally:
         logger.thread_safe_clear_keys()
 
 
-def _answer(request: Request, remaining_ms: int) -> Response:
+def _answer(request: Request, correlation_id: str, remaining_ms: int) -> Response:
     try:
-        return _routed(request, remaining_ms)
-    except Problem as problem:
-        return _refused(problem)
-    except Exception as error:  # damaged records included: the caller is told nothing, and the log no values
+        return _route(request, correlation_id, remaining_ms)
+    except Problem as error:
+        problem = error
+    except Exception as error:  # damaged records, too: no detail for the caller, no values in the log
         logger.error(
             "failed",
             error=type(error).__name__,
-            reason=str(error) if isinstance(error, StepError) else None,  # ours name no one, botocore's may
+            reason=str(error) if isinstance(error, StepError) else None,  # botocore's text may name a person
             stack=traceback.format_tb(error.__traceback__),
         )
-        return _refused(
-            Problem(
-                500, "failed", "Internal server error", "The failure was noted. To repeat with the same key is safe."
-            )
-        )
-
-
-def _routed(request: Request, remaining_ms: int) -> Response:
-    """Raises Problem: 404 where there is no such path, 405 where there is, with another method."""
-    match request.path.split("/"):
-        case "", "orders":
-            _only("POST", request)
-            return post_order(request, remaining_ms)
-        case "", "orders", order_id if order_id:
-            _only("GET", request)
-            return get_order(request, order_id)
-    raise Problem(404, "no-route", "Not found", "There is POST /orders and GET /orders/{order_id}.")
-
-
-def _only(method: str, request: Request) -> None:
-    if request.method != method:
-        raise Problem(405, "no-method", "Method not allowed", f"Here it is {method}.", headers={"Allow": method})
-
-
-def _refused(problem: Problem) -> Response:
+        detail = "The failure was logged. Repeating the request with the same key is safe."
+        problem = Problem(500, "failed", "Internal server error", detail)
     logger.thread_safe_append_keys(outcome=problem.name)
     return problem.response
 
 
-def _correlation_id(request: Request) -> str:
-    given = request.headers.get("x-correlation-id", "")
-    return given if _CORRELATION_ID.fullmatch(given) else request.id
+def _route(request: Request, correlation_id: str, remaining_ms: int) -> Response:
+    """Call the route. Raises Problem: 404 for an unknown path, 405 for a known path with another method."""
+    match request.path.split("/"):
+        case "", "orders":
+            _require_method("POST", request)
+            return create_order(request, correlation_id, remaining_ms)
+        case "", "orders", order_id if order_id:
+            _require_method("GET", request)
+            return get_order(request, order_id)
+    raise Problem(404, "no-route", "Not found", "The routes are POST /orders and GET /orders/{order_id}.")
+
+
+def _require_method(method: str, request: Request) -> None:
+    if request.method != method:
+        detail = f"This path accepts {method}."
+        raise Problem(405, "no-method", "Method not allowed", detail, headers={"Allow": method})

@@ -1,24 +1,38 @@
-"""Email: tells the customer that the order is paid or declined, and marks the order mailed."""
+"""Email: sends the receipt or the decline notice, and marks the order mailed."""
 
 import os
 
 import msgspec
 
-from functions.email.mails import RECEIPT, Mail, mail_about
-from functions.email.ses import send_mail
-from shared import aws
-from shared.idempotency import Attempt, Effect, KeyReused, NotDone, Outcome, step
-from shared.idempotency.sqs import sqs_handler
-from shared.idempotency.harmless import harmless
-from shared.orders import writes
-from shared.orders.events import OrderDeclined, OrderEvent, OrderPaid
-from shared.orders.repository import orders
-from shared.orders.row import PLACED, REQUESTED, Order
-from shared.idempotency.telemetry import logger
+from functions.email.content import RECEIPT, Email, email_about
+from functions.email.ses import send_email
+from shared.idempotency import (
+    Attempt,
+    Effect,
+    KeyReused,
+    NotDone,
+    Outcome,
+    as_not_done,
+    client,
+    logger,
+    request_s,
+    sqs_handler,
+    step,
+)
+from shared.orders import (
+    PLACED,
+    REQUESTED,
+    Order,
+    OrderDeclined,
+    OrderEvent,
+    OrderPaid,
+    orders,
+    record_mailed,
+)
 
 
 class Mailed(msgspec.Struct, frozen=True):
-    """The step's stored result: which mail, and SES's id of it."""
+    """The step's stored result: the kind of email, and the id that SES gave it."""
 
     order_id: str
     mail: str
@@ -27,35 +41,31 @@ class Mailed(msgspec.Struct, frozen=True):
 
 @step("email.send", event=(OrderPaid, OrderDeclined), key=lambda order: order.order_id, effect=Effect.EXTERNAL)
 def send(event: OrderEvent, attempt: Attempt) -> Outcome:
-    """Receipt to S3, mail by SES, and the order is final. Payment is never touched by mail trouble."""
-    with harmless("before the mail"):
-        order = _order(event)
+    """Store the receipt in S3, send the email by SES, and mark the order mailed. No error here affects the payment."""
+    with as_not_done("before the email"):
+        order = _order_of(event)
         if order.mailed_at:
-            return Outcome(Mailed(order.order_id, order.mail or "", order.mail_id or ""), duplicate=True)
-        mail = mail_about(order)
-        if mail.kind == RECEIPT:
-            _keep(order, mail)
-    if attempt.noted:
-        mailed = msgspec.convert(attempt.noted, Mailed)  # sent by an earlier try, which could not commit
+            return Outcome(Mailed(order.order_id, order.mail or "", order.mail_id or ""), already_done=True)
+        email = email_about(order)
+        if email.kind == RECEIPT:
+            _store_receipt(order, email)
+    if attempt.saved_result:  # an earlier attempt sent the email and could not commit
+        mailed = msgspec.convert(attempt.saved_result, Mailed)
     else:
-        mailed = Mailed(order.order_id, mail.kind, _send(order, mail, attempt))
-    return Outcome(
-        mailed,
-        writes=[
-            writes.mark_mailed(
-                os.environ["ORDERS_TABLE"],
-                order.order_id,
-                state=order.state,
-                mail=mailed.mail,
-                mail_id=mailed.mail_id,
-                now_ms=attempt.now_ms,
-            )
-        ],
+        mailed = Mailed(order.order_id, email.kind, _send(order, email, attempt))
+    write = record_mailed(
+        os.environ["ORDERS_TABLE"],
+        order.order_id,
+        state=order.state,
+        mail=mailed.mail,
+        mail_id=mailed.mail_id,
+        now_ms=attempt.now_ms,
     )
+    return Outcome(mailed, [write])
 
 
-def _order(event: OrderEvent) -> Order:
-    """The order as the event says it is. Raises NotDone where the row is not that far, KeyReused where it differs."""
+def _order_of(event: OrderEvent) -> Order:
+    """Return the event's order. Raises NotDone if the row is not in that state yet, KeyReused if facts differ."""
     order = orders().get(event.order_id)
     if order is None:
         raise NotDone(f"order {event.order_id} is missing")
@@ -68,23 +78,23 @@ def _order(event: OrderEvent) -> Order:
     return order
 
 
-def _keep(order: Order, mail: Mail) -> None:
-    """The receipt, under the order's own key: written twice it is the same."""
-    aws.client("s3").put_object(
+def _store_receipt(order: Order, email: Email) -> None:
+    """Store the receipt under the order's own key: writing it twice changes nothing."""
+    client("s3").put_object(
         Bucket=os.environ["RECEIPTS_BUCKET"],
         Key=f"receipts/{order.order_id}.html",
-        Body=mail.html.encode(),
+        Body=email.html.encode(),
         ContentType="text/html; charset=utf-8",
     )
 
 
-def _send(order: Order, mail: Mail, attempt: Attempt) -> str:
-    """The mail; answers its id. Raises what ses.py says, and NotDone with too little time left."""
-    attempt.require(2 * aws.request_s())  # send, commit
+def _send(order: Order, email: Email, attempt: Attempt) -> str:
+    """Send the email and return its id. Raises NotDone if too little time is left, and the errors of ses.py."""
+    attempt.require(2 * request_s())  # the send and the commit
     if attempt.uncertain:
-        logger.warning("an earlier try may have sent this mail: it is sent once more", attempt=attempt.number)
-    return send_mail(
-        aws.client("sesv2"), mail, sender=os.environ["SENDER"], to=order.customer.email, effect_key=attempt.key
+        logger.warning("an earlier attempt may have sent this email: it is sent once more", attempt=attempt.number)
+    return send_email(
+        client("sesv2"), email, sender=os.environ["SENDER"], to=order.customer.email, effect_key=attempt.key
     )
 
 

@@ -1,17 +1,15 @@
-"""Order: requested → placed. DynamoDB only, so one transaction and no claim."""
+"""Order: requested → placed. The step writes to DynamoDB only, so it needs one transaction and no claim."""
 
 import os
 
 import msgspec
 
-from shared.idempotency import Attempt, Effect, Outcome, step
-from shared.idempotency.sqs import sqs_handler
-from shared.orders import writes
-from shared.orders.events import OrderPlaced, OrderRequested
+from shared.idempotency import Attempt, Effect, Outcome, sqs_handler, step
+from shared.orders import OrderPlaced, OrderRequested, record_placed
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """The step's stored result; `total` in minor units."""
+    """The step's stored result. `total` is in minor units."""
 
     order_id: str
     total: int
@@ -20,22 +18,14 @@ class Placed(msgspec.Struct, frozen=True):
 
 @step("order.place", event=OrderRequested, key=lambda order: order.order_id, effect=Effect.NONE)
 def place(order: OrderRequested, attempt: Attempt) -> Outcome:
-    """Take the order; its total is ours to compute."""
-    table = os.environ["ORDERS_TABLE"]
-    return Outcome(
-        result=Placed(order.order_id, order.total, order.currency),
-        writes=[
-            writes.place(table, order, correlation_id=attempt.correlation_id, now_ms=attempt.now_ms),
-        ],
-        publish=[
-            OrderPlaced(
-                order_id=order.order_id,
-                currency=order.currency,
-                total=order.total,
-                payment_method=order.payment_method,
-            )
-        ],
+    """Place the order. The total is computed here, from the items."""
+    write = record_placed(
+        os.environ["ORDERS_TABLE"], order, correlation_id=attempt.correlation_id, now_ms=attempt.now_ms
     )
+    event = OrderPlaced(
+        order_id=order.order_id, currency=order.currency, total=order.total, payment_method=order.payment_method
+    )
+    return Outcome(Placed(order.order_id, order.total, order.currency), [write], [event])
 
 
 handler = sqs_handler(place)

@@ -19,10 +19,10 @@ from shared.idempotency import (
     Outcome,
     Permanent,
     Unknown,
+    as_not_done,
+    sqs_handler,
     step,
 )
-from shared.idempotency.sqs import sqs_handler
-from shared.idempotency.harmless import harmless
 from shared.orders import writes
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced
 from shared.orders.repository import orders
@@ -63,7 +63,7 @@ def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
 
 def _row_of(order: OrderPlaced) -> Order:
     """The order's row, which holds the same facts. Raises KeyReused for others, NotDone where it is not placed."""
-    with harmless("read the order"):
+    with as_not_done("read the order"):
         row = orders().get(order.order_id)
     if row is None:
         raise NotDone(f"order {order.order_id} is missing")  # a table being restored has it again soon
@@ -85,7 +85,7 @@ def _settled_before(row: Order) -> Outcome:
         charge=row.charge_id,
         reason=row.decline_reason,
     )
-    return Outcome(result=result, publish=[row.next_event] if row.next_event else [], duplicate=True)
+    return Outcome(result=result, publish=[row.next_event] if row.next_event else [], already_done=True)
 
 
 def _intent_on_the_row(order: OrderPlaced, row: Order, attempt: Attempt) -> Intent:
@@ -93,7 +93,7 @@ def _intent_on_the_row(order: OrderPlaced, row: Order, attempt: Attempt) -> Inte
     standing = row.intent_id
     if standing is None:
         created = provider().create(order, attempt)
-        with harmless("fix the intent"):
+        with as_not_done("fix the intent"):
             standing = orders().fix_intent(order.order_id, created.id)
         if standing is None:
             raise NotDone(f"order {order.order_id} was settled or is gone")
@@ -134,7 +134,7 @@ def _paid(order: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:
             charge=intent.charge_id,
         ),
         writes=[
-            writes.mark_paid(
+            writes.record_paid(
                 os.environ["ORDERS_TABLE"],
                 order.order_id,
                 intent_id=intent.id,
@@ -159,7 +159,7 @@ def _declined(order: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:
             reason=intent.reason,
         ),
         writes=[
-            writes.mark_declined(
+            writes.record_declined(
                 os.environ["ORDERS_TABLE"],
                 order.order_id,
                 intent_id=intent.id,

@@ -4,7 +4,6 @@ Every call answers with the intent as it stands, also where Stripe spells that a
 declined card, a state that forbids the call. Anything else is raised as one of the core's errors (troubles.py).
 """
 
-import functools
 import logging
 import os
 from collections.abc import Callable
@@ -14,11 +13,8 @@ import stripe
 
 from functions.payment.intent import Intent, read, read_from
 from functions.payment.troubles import Replayed, trouble
-from shared import aws
-from shared.idempotency import Attempt
-from shared.idempotency.harmless import harmless
+from shared.idempotency import Attempt, as_not_done, client, logger, request_s, runtime
 from shared.orders.events import OrderPlaced
-from shared.idempotency.telemetry import logger
 
 stripe.enable_telemetry = False
 logging.getLogger("stripe").setLevel(logging.WARNING)  # below, it logs what was sent and received
@@ -101,7 +97,7 @@ class Provider:
     ) -> Intent:
         """Make a call. `charges`: it is one that charges somebody; `calls`: so many must still find time."""
         api = self._connected()
-        attempt.require(calls * sum(self._timeout) + aws.request_s())
+        attempt.require(calls * sum(self._timeout) + request_s())
         try:
             answer = call(api)
         except stripe.StripeError as error:
@@ -120,8 +116,8 @@ class Provider:
         """The SDK's client; the API key is fetched once. Raises NotDone where it can not be had."""
         api = self._client
         if api is None:
-            with harmless("fetch the API key"):
-                secret = aws.client("secretsmanager").get_secret_value(SecretId=self._secret_arn)
+            with as_not_done("fetch the API key"):
+                secret = client("secretsmanager").get_secret_value(SecretId=self._secret_arn)
             api = self._client = stripe.StripeClient(
                 secret["SecretString"].strip(),
                 base_addresses={"api": self._url},
@@ -131,9 +127,12 @@ class Provider:
         return api
 
 
-@functools.cache
 def provider() -> Provider:
-    """The process's provider. Raises KeyError naming the variable that is not set."""
+    """Return the process's provider. Raises KeyError naming a variable that is not set."""
+    return runtime.current().single(provider, _from_environment)
+
+
+def _from_environment() -> Provider:
     return Provider(
         url=os.environ["PROVIDER_URL"],
         secret_arn=os.environ["PROVIDER_SECRET_ARN"],

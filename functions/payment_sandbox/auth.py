@@ -5,7 +5,7 @@ import os
 from functools import cache
 
 from functions.payment_sandbox.errors import Unauthorised
-from shared.aws import client
+from shared.idempotency import client
 
 
 def authorise(authorization: str) -> None:

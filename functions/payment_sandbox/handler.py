@@ -14,7 +14,7 @@ from functions.payment_sandbox import host, intents, keys, lists, params, wire
 from functions.payment_sandbox.auth import authorise
 from functions.payment_sandbox.errors import ApiError, Failed, Invalid
 from functions.payment_sandbox.wire import Answer, Request
-from shared.idempotency.telemetry import logger
+from shared.idempotency import logger
 
 
 def prune_keys(request: Request) -> Answer:

@@ -24,7 +24,7 @@ from typing import Any
 
 from functions.payment_sandbox.errors import ApiError, Contended
 from functions.payment_sandbox.objects import JsonObject
-from shared.aws import client
+from shared.idempotency import client
 
 INTENTS = "payment_intent"
 CHARGES = "charge"

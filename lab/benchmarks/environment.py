@@ -62,7 +62,7 @@ def enter() -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Log lines and metrics are written as ever, to where nobody reads them."""
-    from shared.idempotency.telemetry import logger
+    from shared.idempotency import logger
 
     handlers: list[Any] = logger.handlers
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from shared.idempotency import Attempt, Effect, Outcome, step
-from shared.idempotency.clock import SYSTEM
-from shared.idempotency.engine import Engine, Message
-from shared.idempotency.events import decode
+from shared.idempotency import Attempt, Effect, Engine, Outcome, epoch_ms, step
+from shared.idempotency.engine import Message
+from shared.idempotency.runtime import SystemClock
 from shared.idempotency.store import Store
 from shared.orders.events import OrderPlaced
+from tests.harness.decoding import decode
 
 from lab.benchmarks import subjects
 from lab.benchmarks.environment import quiet
@@ -95,8 +95,10 @@ def measure(quick: bool) -> Figure:
 
 
 def _ours(client: Any, effects: Effects, effect: Effect) -> Callable[[Record], object]:
-    store = Store(client=client, table="t", clock=SYSTEM, rng=random.SystemRandom(), ttl_s=30 * 86400, request_s=3.0)
-    engine = Engine(store=store, clock=SYSTEM, skew_s=2.0)
+    store = Store(
+        client=client, table="t", clock=SystemClock(), rng=random.SystemRandom(), ttl_s=30 * 86400, request_s=3.0
+    )
+    engine = Engine(store=store, clock=SystemClock(), skew_s=2.0)
 
     @step("bench.nothing", event=OrderPlaced, key=lambda order: order.order_id, effect=effect)
     def nothing(order: OrderPlaced, _: Attempt) -> Outcome:
@@ -104,7 +106,7 @@ def _ours(client: Any, effects: Effects, effect: Effect) -> Callable[[Record], o
 
     def run(record: Record) -> object:
         envelope, event = decode(record["body"], nothing.kinds)
-        return engine.run(nothing, Message(event, envelope.correlation_id), SYSTEM.now_ms() + LEFT_MS)
+        return engine.run(nothing, Message(event, envelope.correlation_id), epoch_ms() + LEFT_MS)
 
     return run
 

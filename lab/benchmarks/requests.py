@@ -7,11 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from shared import aws
-from shared.idempotency import Attempt, Effect, Event, NotDone, Outcome, step
-from shared.idempotency.sqs import sqs_handler
-from shared.idempotency.clock import SYSTEM, iso
-from shared.idempotency.events import cloudevent
+from shared.idempotency import (
+    Attempt,
+    Effect,
+    Event,
+    NotDone,
+    Outcome,
+    client,
+    cloudevent,
+    epoch_ms,
+    iso,
+    sqs_handler,
+    step,
+)
 from shared.orders.events import OrderPaid, OrderPlaced
 from tests.harness.http_lambda import serve
 
@@ -35,7 +43,7 @@ def measure(quick: bool) -> Figure:
 
 def _measured() -> Figure:
     counted, effects = Counted(), Effects()
-    counted.look_at(aws.client("dynamodb"))
+    counted.look_at(client("dynamodb"))
     counted.look_at(published.dynamodb())
     rows: list[dict[str, Any]] = []
 
@@ -142,12 +150,12 @@ def _peers(effects: Effects, count: Callable[..., int]) -> None:
 
 def _row(order_id: str) -> dict[str, Any]:
     key = {"order_id": {"S": order_id}}
-    answer = aws.client("dynamodb").get_item(TableName="orders", Key=key, ConsistentRead=True)
+    answer = client("dynamodb").get_item(TableName="orders", Key=key, ConsistentRead=True)
     item: dict[str, Any] = answer.get("Item", {})
     return item
 
 
 def _record(event: Event) -> Record:
-    envelope = cloudevent(event, correlation_id="c-1", time=iso(SYSTEM.now_ms()))
+    envelope = cloudevent(event, correlation_id="c-1", time=iso(epoch_ms()))
     record = subjects.records("order.placed", 1)[0]
     return {**record, "body": msgspec.json.encode(envelope).decode()}

@@ -16,14 +16,23 @@ from typing import Any
 import msgspec
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from functions.order import handler as order
-from shared import aws
-from shared.idempotency import Attempt, Effect, Outcome, Step, runtime, step
-from shared.idempotency.sqs import sqs_handler
-from shared.idempotency.clock import SYSTEM, iso
+from shared.idempotency import (
+    Attempt,
+    Effect,
+    Outcome,
+    Step,
+    client,
+    cloudevent,
+    epoch_ms,
+    iso,
+    runtime,
+    sqs_handler,
+    step,
+)
 from shared.idempotency.engine import Message
-from shared.idempotency.events import cloudevent, decode
 from shared.orders import writes
 from shared.orders.events import Customer, Item, OrderPaid, OrderPlaced, OrderRequested
+from tests.harness.decoding import decode
 
 from lab.benchmarks.figure import require
 from lab.benchmarks.line import Line
@@ -72,7 +81,7 @@ CONTEXT = Context()
 
 def clients() -> list[Any]:
     """Those of ours and of the peers."""
-    return [*(aws.client(service) for service in ("dynamodb", "sqs")), published.dynamodb(), published.sqs()]
+    return [*(client(service) for service in ("dynamodb", "sqs")), published.dynamodb(), published.sqs()]
 
 
 @dataclass(frozen=True)
@@ -122,7 +131,7 @@ def _record(kind: str, order_id: str) -> Record:
             items=(Item("A-1", 2, TOTAL // 2),),
             payment_method="pm_card_visa",
         )
-    body = msgspec.json.encode(cloudevent(event, correlation_id=f"c-{order_id}", time=iso(SYSTEM.now_ms()))).decode()
+    body = msgspec.json.encode(cloudevent(event, correlation_id=f"c-{order_id}", time=iso(epoch_ms()))).decode()
     return {
         "messageId": order_id,
         "receiptHandle": f"handle of {order_id}",
@@ -148,7 +157,7 @@ def external(effects: Effects) -> Subject:
         return Outcome(
             result=Paid(order.order_id, intent_id),
             writes=[
-                writes.mark_paid(
+                writes.record_paid(
                     os.environ["ORDERS_TABLE"],
                     order.order_id,
                     intent_id=intent_id,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shared import aws
+from shared.idempotency import client
 from tools.local.ministack import MiniStack, aws_environment, free_port
 
 ORDERS_INDEX = {
@@ -35,7 +35,7 @@ def local_aws() -> Iterator[None]:
 
 
 def _create() -> None:
-    dynamodb = aws.client("dynamodb")
+    dynamodb = client("dynamodb")
     _table(dynamodb, "idempotency", id="S")
     _table(dynamodb, "ledger", pk="S", sk="S")
     dynamodb.create_table(
@@ -49,15 +49,15 @@ def _create() -> None:
         BillingMode="PAY_PER_REQUEST",
     )
     for name in ("orders", "payments", "emails", "payments-dlq"):
-        aws.client("sqs").create_queue(QueueName=name)
+        client("sqs").create_queue(QueueName=name)
     for variable, name in {"QUEUE_URL": "payments", "DLQ_URL": "payments-dlq", "NEXT_QUEUE_URL": "emails"}.items():
-        os.environ[variable] = aws.client("sqs").get_queue_url(QueueName=name)["QueueUrl"]
-    aws.client("s3").create_bucket(
+        os.environ[variable] = client("sqs").get_queue_url(QueueName=name)["QueueUrl"]
+    client("s3").create_bucket(
         Bucket=os.environ["RECEIPTS_BUCKET"],
         CreateBucketConfiguration={"LocationConstraint": os.environ["AWS_DEFAULT_REGION"]},
     )
-    aws.client("sesv2").create_email_identity(EmailIdentity=os.environ["SENDER"])
-    secret = aws.client("secretsmanager").create_secret(Name="provider", SecretString="sk_test_benchmark")
+    client("sesv2").create_email_identity(EmailIdentity=os.environ["SENDER"])
+    secret = client("secretsmanager").create_secret(Name="provider", SecretString="sk_test_benchmark")
     os.environ["PROVIDER_SECRET_ARN"] = secret["ARN"]
 
 

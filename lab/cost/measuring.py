@@ -16,11 +16,11 @@ from typing import Any
 
 import boto3
 import pytest
-from shared.idempotency import runtime
 from tests.harness import api_fixtures as clients
 from tests.harness import driver, samples
 from tests.harness.driver import Pipeline
 from tests.harness.interceptor import Wire
+from tests.harness.moto_world import new_consumer
 from tests.harness.payment_fixtures import API_KEY, _of_the_sandbox
 from tests.harness.witnesses import Log
 
@@ -161,7 +161,7 @@ class Run:
 
     def _of(self, function: str, happens: Callable[[], object]) -> Counts:
         """What one happening came to."""
-        runtime.consumer.cache_clear()
+        new_consumer()
         self.meter.take()
         calls = len(self.pipeline.shop.line.calls)
         logged = len(self.log.text)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import simpy
-from shared.idempotency.backoff import delay_s
+from shared.idempotency.sqs import delay_s
 
 from lab.simulate.sqs import Message, Queue
 

@@ -1,6 +1,10 @@
-"""One idempotency layer for every step: claim, commit, release, once. It knows nothing of orders."""
+"""The idempotency layer: claim, commit, release and outbox for every step. It knows nothing about orders.
 
-from shared.idempotency.errors import (
+Step authors import from this package and from nothing deeper.
+"""
+
+from .engine import Engine, StepResult, current_engine
+from .errors import (
     Busy,
     Conflict,
     Damaged,
@@ -8,36 +12,65 @@ from shared.idempotency.errors import (
     KeyReused,
     NotDone,
     NotWritten,
-    OutcomeUnknown,
     Permanent,
+    RequestInDoubt,
     StepError,
     StoreError,
     Superseded,
     Unknown,
+    as_not_done,
 )
-from shared.idempotency.events import Event
-from shared.idempotency.steps import Attempt, Effect, Outcome, Step, step
-from shared.idempotency.store import Write
+from .events import BODY_LIMIT_BYTES, CloudEvent, Event, cloudevent, decode_as, fingerprint
+from .outbox import OutgoingMessage, batches, send, unpack
+from .records import Image, text
+from .runtime import client, epoch_ms, iso, request_s
+from .sqs import park, sqs_handler
+from .steps import Attempt, Effect, Outcome, Step, Write, step
+from .telemetry import count, logger, trace_header
 
 __all__ = [
+    "BODY_LIMIT_BYTES",
     "Attempt",
     "Busy",
+    "CloudEvent",
     "Conflict",
     "Damaged",
     "Effect",
     "EffectWithoutState",
+    "Engine",
     "Event",
+    "Image",
     "KeyReused",
     "NotDone",
     "NotWritten",
     "Outcome",
-    "OutcomeUnknown",
+    "OutgoingMessage",
     "Permanent",
+    "RequestInDoubt",
     "Step",
     "StepError",
+    "StepResult",
     "StoreError",
     "Superseded",
     "Unknown",
     "Write",
+    "as_not_done",
+    "batches",
+    "client",
+    "cloudevent",
+    "count",
+    "current_engine",
+    "decode_as",
+    "epoch_ms",
+    "fingerprint",
+    "iso",
+    "logger",
+    "park",
+    "request_s",
+    "send",
+    "sqs_handler",
     "step",
+    "text",
+    "trace_header",
+    "unpack",
 ]

@@ -1,40 +1,32 @@
-"""Runs one step for one event: claim, step, commit; or once."""
+"""Runs one step for one event: claim, step, commit. A step without external effect runs in one transaction."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from shared.idempotency import outbox
-from shared.idempotency.clock import Clock
-from shared.idempotency.errors import (
+from . import outbox, runtime
+from .errors import (
     EffectWithoutState,
     KeyReused,
     NotDone,
-    OutcomeUnknown,
     Permanent,
+    RequestInDoubt,
     StepError,
     StoreError,
     Superseded,
     Unknown,
 )
-from shared.idempotency.events import Event, fingerprint
-from shared.idempotency.records import Claim, Duplicate, encode_result
-from shared.idempotency.steps import Attempt, Effect, Outcome, Step
-from shared.idempotency.store import Store
+from .events import Event, fingerprint
+from .records import Claim, StoredResult, encode_result
+from .runtime import Clock
+from .steps import Attempt, Effect, Outcome, Step
+from .store import Store
 
 
-class Message(msgspec.Struct, frozen=True):
-    """An event with what the transport says of it."""
-
-    event: Event
-    correlation_id: str
-    trace: str | None = None  # X-Ray trace header
-
-
-class Ran(msgspec.Struct, frozen=True):
-    """A step that is done: now, or before."""
+class StepResult(msgspec.Struct, frozen=True):
+    """The result of a step. `replayed`: the step was done before, and the result is the stored one."""
 
     result: Any
     replayed: bool
@@ -43,125 +35,143 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """Runs steps against one store. `skew_s`: how far two workers' clocks may differ."""
+    """Runs steps against one store. `skew_s`: by how many seconds the clocks of two workers may differ."""
 
     store: Store
     clock: Clock
     skew_s: float
-    new_owner: Callable[[], str] = msgspec.field(default=lambda: os.urandom(16).hex())
+    new_owner: Callable[[], str] = runtime.new_owner
 
     def lease_end(self, deadline_ms: int) -> int:
-        """Epoch milliseconds. Past its deadline, by the clocks' difference, a worker is gone or a zombie."""
+        """Return the end of a worker's lease, in epoch milliseconds: its deadline plus the clock skew."""
         return deadline_ms + int(self.skew_s * 1000)
 
-    def run(self, step: Step[Any], message: Message, deadline_ms: int) -> Ran:
-        """Run a step to its outcome. `deadline_ms`: epoch milliseconds at which the worker is stopped.
+    def run(
+        self,
+        step: Step[Any],
+        event: Event,
+        deadline_ms: int,
+        *,
+        correlation_id: str,
+        trace: str | None = None,
+        context: Mapping[str, str] | None = None,
+    ) -> StepResult:
+        """Run a step to its outcome, or raise one of the errors of errors.py.
 
-        Raises the errors of errors.py; what a step with an outside effect raises unexpectedly is Unknown.
+        `deadline_ms`: epoch milliseconds at which Lambda stops the worker. `trace`: X-Ray header for the emitted
+        events. `context`: facts of the request for the step that are not part of the event.
+        An unexpected exception of a step with an external effect is raised as Unknown.
         """
+        key = step.record_key(event)
+        attempt = Attempt(key, 1, False, correlation_id, deadline_ms, self.clock, context or {})
         if step.effect is Effect.NONE:
-            return self._once(step, message, deadline_ms)
-        key = step.record_key(message.event)
+            return self._run_once(step, event, attempt, trace)
         try:
             claim = self.store.claim(
                 key,
-                fingerprint(message.event),
+                fingerprint(event),
                 owner=self.new_owner(),
                 lease_until_ms=self.lease_end(deadline_ms),
-                correlation_id=message.correlation_id,
+                correlation_id=correlation_id,
                 deadline_ms=deadline_ms,
             )
-        except OutcomeUnknown as error:
-            error.held = True
+        except RequestInDoubt as error:
+            error.claim_kept = True
             raise
-        if isinstance(claim, Duplicate):
-            return Ran(claim.result, replayed=True)
-        attempt = self._attempt(key, message, deadline_ms, claim)
+        if isinstance(claim, StoredResult):
+            return StepResult(claim.result, replayed=True)
+        attempt = msgspec.structs.replace(
+            attempt,
+            number=claim.attempt,
+            uncertain=claim.uncertain,
+            saved_result=msgspec.json.decode(claim.saved_result) if claim.saved_result else None,
+        )
         try:
-            outcome = self._effect(step, message.event, attempt, claim)
-            held = self._commit(outcome, message, attempt, claim)
+            outcome = self._perform(step, event, attempt, claim)
+            already_applied = self._commit(outcome, event, attempt, claim, trace)
         except StepError as error:
             error.uncertain = claim.uncertain
             raise
-        except Exception as error:  # of a step that answered nonsense too: its effect may have happened
+        except Exception as error:  # of a step that returned nonsense, too: its effect may have happened
             unknown = Unknown(f"{type(error).__name__} in {step.operation}")
             unknown.uncertain = claim.uncertain
             raise unknown from error
-        return Ran(outcome.result, held or outcome.duplicate, claim.attempt, claim.uncertain)
+        return StepResult(outcome.result, already_applied or outcome.already_done, claim.attempt, claim.uncertain)
 
-    def _effect(self, step: Step[Any], event: Event, attempt: Attempt, claim: Claim) -> Outcome:
-        """Call the step; a claim is given back only where it is known that nothing was done."""
+    def _perform(self, step: Step[Any], event: Event, attempt: Attempt, claim: Claim) -> Outcome:
+        """Call the step. The claim is released only if it is known that the attempt had no effect."""
         try:
             return step(event, attempt)
         except EffectWithoutState:
             raise
         except (NotDone, Permanent) as error:
-            # Nothing was ever done under this key: it is free for any request, since the one that came first may be
-            # the false one. Where an earlier try may have had its effect, the key stays that try's; but for a request
-            # that the step itself finds false: no try of it can have had one.
+            # If no attempt under this key can have had an effect, the key becomes free for any request, because the
+            # first request may be the wrong one. Otherwise the key stays with the attempt in doubt. KeyReused means
+            # that no attempt of this request can have had an effect.
             forget = not claim.uncertain or isinstance(error, KeyReused)
             self._release(claim, forget, attempt.deadline_ms, error)
             raise
 
-    def _commit(self, outcome: Outcome, message: Message, attempt: Attempt, claim: Claim) -> bool:
-        """Commit; where that fails, leave the next try a note of what the effect came to."""
+    def _commit(self, outcome: Outcome, event: Event, attempt: Attempt, claim: Claim, trace: str | None) -> bool:
+        """Commit. If the commit fails, save the result of the effect for the next attempt."""
         data = encode_result(outcome.result, claim.key)
-        events = self._outbox(outcome, message, attempt)
+        events = _outbox(outcome, attempt, trace)
         try:
             return self.store.commit(claim, data, events, outcome.writes, attempt.deadline_ms)
-        except (StoreError, EffectWithoutState) as error:  # the latter, for when a person has set the row right
-            error.held = True
-            if claim.noted is None:
+        except (StoreError, EffectWithoutState) as error:  # EffectWithoutState: for the time after a person's repair
+            error.claim_kept = True
+            if claim.saved_result is None:
                 try:
-                    self.store.note(claim, fingerprint(message.event), data, deadline_ms=attempt.deadline_ms)
-                except (Superseded, StoreError) as trouble:
-                    error.add_note(f"not noted: {trouble!r}")
+                    self.store.save_result(claim, fingerprint(event), data, deadline_ms=attempt.deadline_ms)
+                except (Superseded, StoreError) as save_error:
+                    error.add_note(f"result not saved: {save_error!r}")
             raise
 
     def _release(self, claim: Claim, forget: bool, deadline_ms: int, error: StepError) -> None:
         try:
             self.store.release(claim, forget=forget, deadline_ms=deadline_ms)
-        except Superseded as lost:
-            raise lost from error  # another has the last word now, also on what this worker would have parked
-        except StoreError as trouble:
-            error.held = True
-            error.add_note(f"not released: {trouble!r}")  # the verdict stands: the lease lapses by itself
+        except Superseded as superseded:
+            raise superseded from error  # the new owner decides, also about a message that this attempt would park
+        except StoreError as store_error:
+            error.claim_kept = True  # until the lease expires
+            error.add_note(f"not released: {store_error!r}")
 
-    def _once(self, step: Step[Any], message: Message, deadline_ms: int) -> Ran:
-        key = step.record_key(message.event)
-        attempt = self._attempt(key, message, deadline_ms, None)
-        outcome = step(message.event, attempt)
+    def _run_once(self, step: Step[Any], event: Event, attempt: Attempt, trace: str | None) -> StepResult:
+        outcome = step(event, attempt)
         found = self.store.once(
-            key,
-            fingerprint(message.event),
+            attempt.key,
+            fingerprint(event),
             owner=self.new_owner(),
-            data=encode_result(outcome.result, key),
-            outbox=self._outbox(outcome, message, attempt),
+            data=encode_result(outcome.result, attempt.key),
+            outbox=_outbox(outcome, attempt, trace),
             writes=outcome.writes,
-            correlation_id=message.correlation_id,
-            deadline_ms=deadline_ms,
+            correlation_id=attempt.correlation_id,
+            deadline_ms=attempt.deadline_ms,
         )
-        if isinstance(found, Duplicate):
-            return Ran(found.result, replayed=True)
-        return Ran(outcome.result, replayed=found or outcome.duplicate)
+        if isinstance(found, StoredResult):
+            return StepResult(found.result, replayed=True)
+        return StepResult(outcome.result, replayed=found or outcome.already_done)
 
-    def _attempt(self, key: str, message: Message, deadline_ms: int, claim: Claim | None) -> Attempt:
-        return Attempt(
-            key=key,
-            number=claim.attempt if claim else 1,
-            uncertain=claim.uncertain if claim else False,
-            noted=msgspec.json.decode(claim.noted) if claim and claim.noted else None,
-            correlation_id=message.correlation_id,
-            deadline_ms=deadline_ms,
-            clock=self.clock,
-        )
 
-    def _outbox(self, outcome: Outcome, message: Message, attempt: Attempt) -> str | None:
-        if not outcome.publish:
-            return None
-        return outbox.pack(
-            outcome.publish,
-            correlation_id=message.correlation_id,
-            now_ms=attempt.now_ms,
-            trace=message.trace,
-        )
+def _outbox(outcome: Outcome, attempt: Attempt, trace: str | None) -> str | None:
+    if not outcome.publish:
+        return None
+    return outbox.pack(outcome.publish, correlation_id=attempt.correlation_id, now_ms=attempt.now_ms, trace=trace)
+
+
+def current_engine() -> Engine:
+    """Return the process's engine, made from its environment. Raises KeyError naming a variable that is not set."""
+    here = runtime.current()
+    return here.single(current_engine, lambda: _from_environment(here))
+
+
+def _from_environment(here: runtime.Runtime) -> Engine:
+    store = Store(
+        client=here.client("dynamodb"),
+        table=os.environ["IDEMPOTENCY_TABLE"],
+        clock=here.clock,
+        rng=here.rng,
+        ttl_s=int(os.environ["RECORD_TTL_S"]),
+        request_s=runtime.request_s(),
+    )
+    return Engine(store, here.clock, skew_s=float(os.environ["LEASE_SKEW_S"]), new_owner=here.new_owner)

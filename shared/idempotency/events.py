@@ -1,6 +1,6 @@
-"""Events as CloudEvents 1.0 JSON: what goes in is typed and canonical, what comes out has a deterministic id.
+"""Events as CloudEvents 1.0 JSON. Input is typed and canonical; output has a deterministic id.
 
-https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md (same `source` and `id` means duplicate)
+https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md (equal `source` and `id` means duplicate)
 """
 
 import functools
@@ -12,11 +12,11 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 import msgspec
 from msgspec import Meta, inspect
 
-from shared.idempotency.errors import Permanent
+from .errors import Permanent
 
 FINGERPRINT_VERSION = "v1"
 
-# The largest body that is read, in bytes of UTF-8. A function may set another limit: BODY_LIMIT_BYTES (runtime.py).
+# The largest body that is read, in bytes of UTF-8. A function may set another limit: BODY_LIMIT_BYTES (sqs.py).
 # The source queue accepts 8 KB more, for message attributes (stacks/constructs/queues.py).
 BODY_LIMIT_BYTES = 64 * 1024
 
@@ -29,13 +29,14 @@ NFC_SHRINKS_BY = 4
 
 T = TypeVar("T")
 
-Name = Annotated[str, Meta(min_length=1, max_length=256)]
+# Printable ASCII without blanks: these names travel in headers and log lines.
+Name = Annotated[str, Meta(pattern=r"^[!-~]{1,256}\Z")]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Business data of one event; subclasses set `type` and `source` and say what they are about.
+    """Business data of one event. Subclasses set `type`, `source` and `subject`.
 
-    Unknown fields are passed over, so that a newer producer parks nothing at an older consumer.
+    Unknown fields are ignored, so that a newer producer does not park messages at an older consumer.
     """
 
     type: ClassVar[str]
@@ -43,7 +44,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def subject(self) -> str:
-        """The thing that the event is about; with the type it makes the event's id."""
+        """The thing that the event is about. With the type it makes the event's id."""
         raise NotImplementedError
 
     @property
@@ -52,8 +53,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return f"{self.subject}/{self.type}"
 
 
-class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The CloudEvents context attributes that we read and write."""
+class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The CloudEvents context attributes that this layer reads and writes. `data` stays encoded."""
 
     specversion: Literal["1.0"]
     id: Name
@@ -67,85 +68,55 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def correlation_id(self) -> str:
-        """Whatever the first producer set, else the id of its event."""
+        """The id that the first producer set, or the id of the event."""
         return self.correlationid or self.id
 
 
-_envelopes = msgspec.json.Decoder(Envelope)
+_cloudevents = msgspec.json.Decoder(CloudEvent)
+
+# RecursionError: JSON that is nested too deep.
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
-def open_envelope(body: str, limit_bytes: int = BODY_LIMIT_BYTES) -> Envelope:
-    """Read the context attributes of a message. The event data stays encoded.
+def decode_cloudevent(body: str, limit_bytes: int = BODY_LIMIT_BYTES) -> CloudEvent:
+    """Decode the context attributes of a message.
 
     `limit_bytes` is the largest body that is read, in bytes of UTF-8.
     Raises Permanent: "too_large" before anything is read, "unparsable" for a body that is not JSON,
-    "schema_invalid" for an envelope that breaks a rule.
+    "schema_invalid" for a context attribute that breaks a rule.
     """
     if exceeds(body, limit_bytes):
         raise Permanent("too_large", f"the body has more than {limit_bytes} bytes")
     try:
-        envelope = _envelopes.decode(body)
+        return _cloudevents.decode(body)
     except UNREADABLE as error:
-        raise _refusal(error) from error
-    if broken := broken_rule(envelope):
-        raise Permanent("schema_invalid", broken)
-    return envelope
+        raise _as_permanent(error) from error
 
 
 def exceeds(text: str, limit_bytes: int) -> bool:
-    """Whether a text has more bytes of UTF-8 than the limit. A text far over the limit is not encoded."""
+    """Return whether a text has more bytes of UTF-8 than the limit. A text far over the limit is not encoded."""
     if len(text) > limit_bytes:
         return True
     return not text.isascii() and len(text.encode(errors="surrogatepass")) > limit_bytes
 
 
-def broken_rule(envelope: Envelope) -> str | None:
-    """What is wrong with an envelope's names, which travel in headers and log lines; None where nothing is.
-
-    One look at all: five patterns cost five times what it costs to read the message.
-    """
-    names = (envelope.id, envelope.source, envelope.type, envelope.subject or "-", envelope.correlationid or "-")
-    if _printable("".join(names)):
-        return None
-    fields = ("id", "source", "type", "subject", "correlationid")
-    wrong = next(field for field, name in zip(fields, names, strict=True) if not _printable(name))
-    return f"Expected printable ASCII without blanks - at `$.{wrong}`"
-
-
-def _printable(text: str) -> bool:
-    return text.isascii() and text.isprintable() and " " not in text
-
-
-def event_in(envelope: Envelope, kinds: Mapping[str, type[Event]]) -> Event:
-    """The data of a message, by the type that it names. Raises as above."""
-    kind = kinds.get(envelope.type)
+def decode_event(cloudevent: CloudEvent, kinds: Mapping[str, type[Event]]) -> Event:
+    """Decode the data of a message as the struct of its type. `kinds`: structs by event type. Raises Permanent."""
+    kind = kinds.get(cloudevent.type)
     if kind is None:
         raise Permanent("schema_invalid", f"type is none of {', '.join(sorted(kinds))}")
     try:
-        return decode_as(bytes(envelope.data), kind)
+        return decode_as(bytes(cloudevent.data), kind)
     except UNREADABLE as error:
-        raise _refusal(error) from error
+        raise _as_permanent(error) from error
 
 
-def decode(body: str, kinds: Mapping[str, type[Event]]) -> tuple[Envelope, Event]:
-    """Both at once."""
-    envelope = open_envelope(body)
-    return envelope, event_in(envelope, kinds)
-
-
-# The last for what is nested too deep.
-UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
-
-
-def _refusal(error: Exception) -> Permanent:
+def _as_permanent(error: Exception) -> Permanent:
     invalid = isinstance(error, msgspec.ValidationError)
-    rule, _, value_and_where = str(error).partition("Invalid enum value ")
-    if value_and_where:  # the one rule that quotes what came, which may name a person: this goes into logs
-        return Permanent("schema_invalid", f"Invalid enum value - at {value_and_where.rpartition(' - at ')[2]}")
+    rule, _, value_and_path = str(error).partition("Invalid enum value ")
+    if value_and_path:  # the only rule that quotes the value, which may name a person: the text goes into logs
+        return Permanent("schema_invalid", f"Invalid enum value - at {value_and_path.rpartition(' - at ')[2]}")
     return Permanent("schema_invalid" if invalid else "unparsable", rule)
-
-
-_BACKSLASH = ord("\\")  # looked for first, and as a number: that costs a tenth of looking for two characters
 
 
 def decode_as(raw: bytes, kind: type[T]) -> T:
@@ -154,18 +125,7 @@ def decode_as(raw: bytes, kind: type[T]) -> T:
     Text is normalised to NFC and `1.0` is read as `1`, in fields of the type only (see `_canonical`).
     Raises msgspec.DecodeError (not JSON) or its subclass msgspec.ValidationError, which names field and rule.
     """
-    if raw.isascii() and (_BACKSLASH not in raw or b"\\u" not in raw):
-        try:
-            found: T = _decoder(kind).decode(raw)  # type: ignore[arg-type]  # mypy doubts that a class is hashable
-            return found
-        except msgspec.ValidationError:
-            pass  # the data may be valid in another spelling: see below
     return msgspec.convert(_canonical(msgspec.json.decode(raw), _shape(kind)), kind)  # type: ignore[arg-type]
-
-
-@functools.cache
-def _decoder(kind: Hashable) -> "msgspec.json.Decoder[Any]":
-    return msgspec.json.Decoder(kind)
 
 
 @functools.cache
@@ -202,50 +162,48 @@ _sorted = msgspec.json.Encoder(order="sorted")
 
 
 def fingerprint(event: Event) -> str:
-    """What makes two requests under one key the same request. Golden tests pin it.
+    """Return the hash of an event's business data. Two requests under one key are equal if their hashes are equal.
 
-    Business data only, keys sorted, defaults left out: an optional field added later changes nothing.
+    Keys are sorted and defaults are left out, so that an optional field added later changes no hash.
     """
-    data = _sorted.encode(_said(event))
+    data = _sorted.encode(_without_defaults(event))
     if not data.isascii():  # code can make an event whose text is not in NFC
-        data = _sorted.encode(_canonical(_said(event), _shape(type(event))))
+        data = _sorted.encode(_canonical(_without_defaults(event), _shape(type(event))))
     digest = hashlib.sha256(event.type.encode() + b"\n" + data).hexdigest()
     return f"{FINGERPRINT_VERSION}:{digest}"
 
 
-_PLAIN = frozenset({str, int, bool})  # most of what there is, spared a call each
+def _without_defaults(value: Any) -> Any:
+    """Structs as dictionaries without the fields that hold their default.
 
-
-def _said(value: Any) -> Any:
-    """Structs without fields that hold their default: `omit_defaults` would keep an equal value that was spelled out,
-    and a struct within the event may lack it."""
+    `omit_defaults` of msgspec is not enough: it keeps an equal value in another object, and inner structs may lack it.
+    """
     if isinstance(value, msgspec.Struct):
-        said = {}
-        for field, name, default in _fields(type(value)):
-            held = getattr(value, field)
-            if held != default:
-                said[name] = held if type(held) in _PLAIN else _said(held)
-        return said
+        fields = ((name, getattr(value, field), default) for field, name, default in _fields(type(value)))
+        return {name: _without_defaults(found) for name, found, default in fields if found != default}
     if isinstance(value, (tuple, list)):
-        return [_said(item) for item in value]
+        return [_without_defaults(item) for item in value]
     if isinstance(value, dict):
-        return {name: _said(item) for name, item in value.items()}
+        return {name: _without_defaults(item) for name, item in value.items()}
     return value
 
 
 @functools.cache
 def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, Any]]:
     """Name, name in JSON, and default of each field."""
-    made = (
-        (field, field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory())
+    return [
+        (
+            field.name,
+            field.encode_name,
+            field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory(),
+        )
         for field in msgspec.structs.fields(kind)
-    )
-    return [(field.name, field.encode_name, default) for field, default in made]
+    ]
 
 
-def cloudevent(event: Event, *, correlation_id: str, time: str) -> Envelope:
-    """The event as it is sent; `time` is RFC 3339."""
-    return Envelope(
+def cloudevent(event: Event, *, correlation_id: str, time: str) -> CloudEvent:
+    """Wrap an event for sending. `time` is RFC 3339 text."""
+    return CloudEvent(
         specversion="1.0",
         id=event.id,
         source=event.source,

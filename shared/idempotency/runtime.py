@@ -1,70 +1,129 @@
-"""What a function needs to run steps, made once a process from its environment."""
+"""What a worker process takes from its surroundings: time, randomness, owner ids, threads and AWS clients.
 
-import functools
+All code reads these from `current()`. Tests install a Runtime of their own with `install()`.
+"""
+
 import os
 import random
-from typing import TYPE_CHECKING
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
 
-import msgspec
+import boto3
+from botocore.config import Config
 
-from shared import aws
-from shared.idempotency import clock as clocks
-from shared.idempotency.clock import Clock
-from shared.idempotency.engine import Engine
-from shared.idempotency.events import BODY_LIMIT_BYTES
-from shared.idempotency.store import Store
+# The services that functions call. The layer ships the descriptions of these and of no other
+# (stacks/constructs/assets.py).
+Service = Literal["dynamodb", "s3", "secretsmanager", "sesv2", "sqs"]
 
-if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
+T = TypeVar("T")
 
 
-@functools.cache
-def engine() -> Engine:
-    """The process's engine. Raises KeyError naming the variable that is not set."""
-    store = Store(
-        client=aws.client("dynamodb"),
-        table=os.environ["IDEMPOTENCY_TABLE"],
-        clock=clocks.SYSTEM,
-        rng=random.SystemRandom(),
-        ttl_s=int(os.environ["RECORD_TTL_S"]),
-        request_s=aws.request_s(),
+class Clock(Protocol):
+    """Time, as all code of a worker reads it."""
+
+    def now_ms(self) -> int:
+        """Return epoch milliseconds."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now_ms(self) -> int:
+        """Return epoch milliseconds."""
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+def iso(now_ms: int) -> str:
+    """Format epoch milliseconds as RFC 3339 text in UTC, to the millisecond."""
+    seconds, ms = divmod(now_ms, 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{ms:03d}Z"
+
+
+def request_s() -> float:
+    """Return the seconds that one AWS request may take: connect, then read. botocore does not retry."""
+    return float(os.environ["CLIENT_CONNECT_TIMEOUT_S"]) + float(os.environ["CLIENT_READ_TIMEOUT_S"])
+
+
+def make_client(service: Service) -> Any:
+    """Make a boto3 client with explicit timeouts. The default of 60 s and several tries would outlive any lease.
+
+    botocore does not retry: a retry would hide whether an answer was lost or the request was refused, and botocore
+    knows no deadline. The store sends DynamoDB writes again. All other requests are repeated with their message.
+
+    Parameter validation is off and the user agent is a constant: both cost 40% of a request's CPU time.
+    """
+    config = Config(
+        connect_timeout=float(os.environ["CLIENT_CONNECT_TIMEOUT_S"]),
+        read_timeout=float(os.environ["CLIENT_READ_TIMEOUT_S"]),
+        retries={"mode": "standard", "total_max_attempts": 1},
+        max_pool_connections=50,  # more than the threads of a worker, so that no thread waits for a connection
+        parameter_validation=False,
+        user_agent=f"Boto3/{boto3.__version__} effectively-once",
     )
-    return Engine(store=store, clock=clocks.SYSTEM, skew_s=float(os.environ["LEASE_SKEW_S"]))
+    return boto3.client(service, config=config)
 
 
-class Consumer(msgspec.Struct, frozen=True):
-    """What a queue's consumer needs beside the engine."""
-
-    engine: Engine
-    queue_url: str
-    dlq_url: str
-    concurrency: int  # steps at a time
-    step_needs_s: float  # the longest that a step takes: with less left it is not started
-    backoff_base_s: int
-    backoff_cap_s: int
-    body_limit_bytes: int  # a larger message is parked unread
-    clock: Clock
-    rng: random.Random
-
-    @property
-    def sqs(self) -> "SQSClient":
-        """Made when the first message is parked or put off: an invocation that goes well needs none."""
-        client: SQSClient = aws.client("sqs")
-        return client
+def new_owner() -> str:
+    """Return a fencing token: 128 random bits, different for every attempt."""
+    return os.urandom(16).hex()
 
 
-@functools.cache
-def consumer() -> Consumer:
-    """The process's consumer. Raises KeyError naming the variable that is not set."""
-    return Consumer(
-        engine=engine(),
-        queue_url=os.environ["QUEUE_URL"],
-        dlq_url=os.environ["DLQ_URL"],
-        concurrency=int(os.environ["CONCURRENCY"]),
-        step_needs_s=float(os.environ["STEP_NEEDS_S"]),
-        backoff_base_s=int(os.environ["BACKOFF_BASE_S"]),
-        backoff_cap_s=int(os.environ["BACKOFF_CAP_S"]),
-        body_limit_bytes=int(os.environ.get("BODY_LIMIT_BYTES", BODY_LIMIT_BYTES)),
-        clock=clocks.SYSTEM,
-        rng=random.SystemRandom(),
-    )
+@dataclass(slots=True)
+class Runtime:
+    """The surroundings of one worker process. Safe to share between threads."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    rng: random.Random = field(default_factory=random.SystemRandom)
+    new_owner: Callable[[], str] = new_owner
+    pool: Callable[[int], Executor] = ThreadPoolExecutor  # from a number of threads
+    make_client: Callable[[Service], Any] = make_client
+    _singles: dict[object, Any] = field(init=False, default_factory=dict)
+    _lock: threading.RLock = field(init=False, default_factory=threading.RLock)
+
+    def client(self, service: Service) -> Any:
+        """Return the process's client of a service. Making one takes 50 ms."""
+        return self.single(service, lambda: self.make_client(service))
+
+    def single(self, key: object, make: Callable[[], T]) -> T:
+        """Return the one object of this process under a key, made on first use. Concurrent threads get the same one."""
+        with self._lock:
+            if key not in self._singles:
+                self._singles[key] = make()
+            found: T = self._singles[key]
+            return found
+
+
+_installed = Runtime()
+
+
+def current() -> Runtime:
+    """Return the runtime of this process."""
+    return _installed
+
+
+def install(runtime: Runtime) -> Runtime:
+    """Replace the runtime of this process. Returns the runtime that was installed before."""
+    global _installed
+    before, _installed = _installed, runtime
+    return before
+
+
+def client(service: Service) -> Any:
+    """Return the process's boto3 client of a service."""
+    return _installed.client(service)
+
+
+def epoch_ms() -> int:
+    """Return epoch milliseconds."""
+    return _installed.clock.now_ms()

@@ -1,259 +1,415 @@
-"""Runs a step over a batch of SQS records: each is proven done, or reported, or parked and then done.
+"""Runs a step over a batch of SQS records. Each record is done, or reported for a retry, or parked in the DLQ.
 
-The handler returns only when no step is in flight: a thread that Lambda froze and thawed later would be a zombie
-with an effect in its hand.
+The handler returns only when no step is running: Lambda freezes a worker after its answer, and a thread that it
+resumes later would be a zombie in the middle of an effect.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
 
+import base64
 import os
+import random
+import threading
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from shared.idempotency import telemetry
-from shared.idempotency import parking, runtime
-from shared.idempotency.backoff import delay_s
-from shared.idempotency.chains import Chain, Keys, chains_of
-from shared.idempotency.engine import Message
-from shared.idempotency.errors import (
-    Busy,
-    EffectWithoutState,
-    KeyReused,
-    Permanent,
-    StepError,
-    Superseded,
-)
-from shared.idempotency.events import event_in, open_envelope
-from shared.idempotency.runtime import Consumer
-from shared.idempotency.steps import Step
-from shared.idempotency.telemetry import logger
+import msgspec
+
+from . import runtime, telemetry
+from .engine import Engine, current_engine
+from .errors import Busy, EffectWithoutState, KeyReused, Permanent, StepError, Superseded
+from .events import BODY_LIMIT_BYTES, Event, decode_cloudevent, decode_event
+from .runtime import iso
+from .steps import Step
+from .telemetry import logger
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
 
 # SQS refuses a longer visibility timeout, and counts it from the receive.
 MAX_VISIBILITY_S = 11 * 3600
+# SQS accepts ten attributes a message. Parking adds three.
+MAX_KEPT_ATTRIBUTES = 7
 
-Record = dict[str, Any]  # as in Lambda's SQS event
+Record: TypeAlias = dict[str, Any]  # as in Lambda's SQS event
 
 
-@dataclass(slots=True)
+def delay_bounds(receive_count: int, base_s: int, cap_s: int) -> tuple[int, int]:
+    """Return the least and most seconds to wait after the receive with this number (1 = the first).
+
+    The delay grows exponentially. Half of it is jitter, so that the least delay is known: outages are planned with it.
+    https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/
+    """
+    # The cap is reached long before 2**20. The bound keeps the power small for any receive count.
+    high = min(cap_s, base_s * 2 ** min(max(receive_count, 1) - 1, 20))
+    return (high + 1) // 2, high
+
+
+def delay_s(receive_count: int, base_s: int, cap_s: int, rng: random.Random) -> int:
+    """Return the seconds to wait after the receive with this number."""
+    return rng.randint(*delay_bounds(receive_count, base_s, cap_s))
+
+
+def receives_to_ride_out(outage_s: int, base_s: int, cap_s: int) -> int:
+    """Return the least maxReceiveCount with which a message survives an outage of this many seconds.
+
+    Raises ValueError for a base or cap below one second: such a message would use up its receives at once.
+    """
+    if base_s < 1 or cap_s < base_s:
+        raise ValueError(f"back-off of base {base_s} s and cap {cap_s} s: need 1 <= base <= cap")
+    receives, waited = 1, 0
+    while waited < outage_s:
+        waited += delay_bounds(receives, base_s, cap_s)[0]
+        receives += 1
+    return receives
+
+
+def park(sqs: "SQSClient", dlq_url: str, record: Record, reason: str, now_ms: int) -> None:
+    """Send a record to the dead-letter queue with its reason. Raises botocore's errors: then it is not parked."""
+    found = record.get("messageAttributes", {})
+    attributes = {
+        "reason": {"DataType": "String", "StringValue": reason},
+        # Both keep the values of the first time if a redriven message is parked again.
+        "original_message_id": _first(found, "original_message_id", record.get("messageId", "unknown")),
+        "first_parked_at": _first(found, "first_parked_at", iso(now_ms)),
+    }
+    kept = [name for name in found if name not in attributes][:MAX_KEPT_ATTRIBUTES]
+    request: dict[str, Any] = {
+        "QueueUrl": dlq_url,
+        "MessageBody": record["body"],
+        "MessageAttributes": {**{name: _as_sent(found[name]) for name in kept}, **attributes},
+    }
+    system = record.get("attributes", {})
+    if trace := system.get("AWSTraceHeader"):
+        request["MessageSystemAttributes"] = {"AWSTraceHeader": {"DataType": "String", "StringValue": trace}}
+    if dlq_url.endswith(".fifo"):
+        request["MessageGroupId"] = system["MessageGroupId"]
+        request["MessageDeduplicationId"] = record["messageId"]
+    sqs.send_message(**request)
+
+
+def _first(found: dict[str, Any], name: str, default: str) -> dict[str, str]:
+    return {"DataType": "String", "StringValue": found.get(name, {}).get("stringValue") or default}
+
+
+def _as_sent(found: dict[str, Any]) -> dict[str, Any]:
+    """Convert a message attribute of Lambda's event into the form of SendMessage."""
+    if found.get("binaryValue") is not None:
+        return {"DataType": found["dataType"], "BinaryValue": base64.b64decode(found["binaryValue"])}
+    return {"DataType": found["dataType"], "StringValue": found["stringValue"]}
+
+
+@dataclass(slots=True, eq=False)
 class Job:
-    """One record and what became of it. `retry_in_s` is None once it is done."""
+    """One record and its state. `retry_in_s` is None once the record is done."""
 
     record: Record
-    message: Message | None = None  # None until the record is read
+    event: Event | None = None  # None until the record is decoded
+    correlation_id: str = ""
     key: str = ""
     retry_in_s: int | None = 0
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def group(self) -> str | None:
-        """The FIFO message group; None on a standard queue."""
+        """The FIFO message group, or None on a standard queue."""
         group: str | None = self.record.get("attributes", {}).get("MessageGroupId")
         return group if self.record.get("eventSourceARN", "").endswith(".fifo") else None
 
     @property
     def receive_count(self) -> int:
-        """How often SQS has handed the message out, this time included."""
+        """How often SQS has delivered the message, this delivery included."""
         return int(self.record.get("attributes", {}).get("ApproximateReceiveCount", 1))
 
 
-def sqs_handler(step: Step[Any]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
-    """A Lambda handler for an SQS mapping with ReportBatchItemFailures.
+Chain: TypeAlias = deque[Job]
 
-    It raises, so that the whole batch comes back, only where a failed record can not be named.
+
+def chains_of(jobs: Iterable[Job]) -> list[Chain]:
+    """Split a batch into chains: all jobs of a FIFO group in the order received, or one job without a group."""
+    chains: list[Chain] = []
+    of_group: dict[str, Chain] = {}
+    for job in jobs:
+        if job.group in of_group:
+            of_group[job.group].append(job)
+            continue
+        chain = deque([job])
+        chains.append(chain)
+        if job.group is not None:
+            of_group[job.group] = chain
+    return chains
+
+
+class Keys:
+    """The business keys in use. Two jobs of one key never run at the same time.
+
+    A chain whose next job needs a key in use waits for that key. The thread that releases the key continues the
+    chain, so that no thread of the pool is blocked.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[str, list[Chain]] = {}
+
+    def take(self, key: str, chain: Chain) -> bool:
+        """Take a key for the next job of a chain. Returns False if the key is in use: then the chain waits."""
+        with self._lock:
+            if key in self._waiting:
+                self._waiting[key].append(chain)
+                return False
+            self._waiting[key] = []
+            return True
+
+    def release(self, key: str) -> list[Chain]:
+        """Release a key. Returns the chains that waited for it, in the order in which they came."""
+        with self._lock:
+            return self._waiting.pop(key)
+
+
+class Consumer(msgspec.Struct, frozen=True):
+    """The settings of a queue's consumer."""
+
+    engine: Engine
+    runtime: runtime.Runtime
+    queue_url: str
+    dlq_url: str
+    concurrency: int  # steps at a time
+    step_needs_s: float  # the longest duration of a step: it is not started with less time left
+    backoff_base_s: int
+    backoff_cap_s: int
+    body_limit_bytes: int  # a larger message is parked without being read
+
+    @property
+    def sqs(self) -> "SQSClient":
+        """Made when the first message is parked or delayed: a successful invocation needs no SQS client."""
+        sqs: SQSClient = self.runtime.client("sqs")
+        return sqs
+
+    def delay_s(self, job: Job) -> int:
+        """Return the seconds until a job is retried, by its receive count."""
+        return delay_s(job.receive_count, self.backoff_base_s, self.backoff_cap_s, self.runtime.rng)
+
+    def seconds_until(self, until_ms: int) -> int:
+        """Return whole seconds until then plus jitter, so that waiting messages do not all come back at once."""
+        left_ms = max(0, until_ms - self.runtime.clock.now_ms())
+        return -(-left_ms // 1000) + self.runtime.rng.randint(0, self.backoff_base_s)
+
+
+def current_consumer() -> Consumer:
+    """Return the process's consumer, made from its environment. Raises KeyError naming a variable that is not set."""
+    here = runtime.current()
+    return here.single(current_consumer, lambda: _from_environment(here))
+
+
+def _from_environment(here: runtime.Runtime) -> Consumer:
+    return Consumer(
+        engine=current_engine(),
+        runtime=here,
+        queue_url=os.environ["QUEUE_URL"],
+        dlq_url=os.environ["DLQ_URL"],
+        concurrency=int(os.environ["CONCURRENCY"]),
+        step_needs_s=float(os.environ["STEP_NEEDS_S"]),
+        backoff_base_s=int(os.environ["BACKOFF_BASE_S"]),
+        backoff_cap_s=int(os.environ["BACKOFF_CAP_S"]),
+        body_limit_bytes=int(os.environ.get("BODY_LIMIT_BYTES", BODY_LIMIT_BYTES)),
+    )
+
+
+def sqs_handler(step: Step[Any]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
+    """Make a Lambda handler for an SQS event source mapping with ReportBatchItemFailures.
+
+    The handler raises, so that the whole batch comes back, only if a failed record cannot be named.
     """
     if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-        runtime.consumer()  # DynamoDB's client is made while Lambda starts the worker, outside the function's timeout
+        current_consumer()  # the DynamoDB client is made during Lambda's init phase, which has its own CPU and time
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-        consumer = runtime.consumer()
-        deadline_ms = consumer.clock.now_ms() + context.get_remaining_time_in_millis()
-        jobs = [Job(record) for record in event["Records"]]
-        _run_chains(step, consumer, chains_of(jobs), deadline_ms)
-        failed = [job for job in jobs if job.retry_in_s is not None]
-        _back_off(consumer, failed)
-        telemetry.count(step.operation, sum((job.counts for job in jobs), Counter()))
-        return {"batchItemFailures": [{"itemIdentifier": job.record["messageId"]} for job in failed]}
+        deadline_ms = runtime.epoch_ms() + context.get_remaining_time_in_millis()
+        return Batch(step, current_consumer(), deadline_ms).run(event["Records"])
 
     return handler
 
 
-def _run_chains(step: Step[Any], consumer: Consumer, chains: list[Chain[Job]], deadline_ms: int) -> None:
-    """Run chains side by side, the jobs of one chain in order. Joins every thread, also when one raises."""
-    keys: Keys[Job] = Keys()
-    with ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(chains)) or 1) as pool:
-        futures = [pool.submit(_run_chain, step, consumer, chain, keys, deadline_ms) for chain in chains]
-    for future in futures:
-        future.result()  # _reported handles every Exception; what is left ends the worker
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One invocation: a step over a batch of records. `deadline_ms` is in epoch milliseconds."""
 
+    step: Step[Any]
+    consumer: Consumer
+    deadline_ms: int
+    keys: Keys = field(default_factory=Keys)
 
-def _run_chain(step: Step[Any], consumer: Consumer, chain: Chain[Job], keys: Keys[Job], deadline_ms: int) -> None:
-    """Run the jobs of a chain, and of each chain that waits for one of their keys.
+    def run(self, records: list[Record]) -> dict[str, Any]:
+        """Run all records and return the failed ones in the form that Lambda expects."""
+        jobs = [Job(record) for record in records]
+        chains = chains_of(jobs)
+        with self.consumer.runtime.pool(min(self.consumer.concurrency, len(chains)) or 1) as pool:
+            futures = [pool.submit(self._run_chain, chain) for chain in chains]
+        for future in futures:
+            future.result()  # _reported handles every Exception; anything else must end the worker
+        failed = [job for job in jobs if job.retry_in_s is not None]
+        self._delay(failed)
+        telemetry.count(self.step.operation, sum((job.counts for job in jobs), Counter()))
+        return {"batchItemFailures": [{"itemIdentifier": job.record["messageId"]} for job in failed]}
 
-    Each record is read by its own job. The time for reading counts against the deadline of this job only.
-    """
-    chains = deque([chain])
-    while chains:
-        chain = chains.popleft()
-        while chain:
-            job = chain[0]
-            if job.message is None:
-                with _reported(step, consumer, job):
-                    _read(step, consumer, job, deadline_ms)
-            if job.message is not None:
-                if not keys.take(job.key, chain):
-                    break  # the thread that releases the key continues this chain
-                with _reported(step, consumer, job):
-                    _run_job(step, consumer, job, job.message, deadline_ms)
-                chains.extend(keys.release(job.key))
-            chain.popleft()
-            if job.retry_in_s is not None and job.group is not None:
-                break  # FIFO: no job overtakes the first failure of its group
+    def _run_chain(self, first: Chain) -> None:
+        """Run the jobs of a chain in order, then of every chain that waited for one of their keys.
 
+        Each job decodes its own record, so that the time for decoding counts against the deadline of this job only.
+        """
+        chains = deque([first])
+        while chains:
+            chain = chains.popleft()
+            while chain:
+                job = chain[0]
+                if job.event is None:
+                    with self._reported(job):
+                        self._decode(job)
+                if job.event is not None:
+                    if not self.keys.take(job.key, chain):
+                        break  # the thread that releases the key continues this chain
+                    with self._reported(job):
+                        self._run_job(job, job.event)
+                    chains.extend(self.keys.release(job.key))
+                chain.popleft()
+                if job.retry_in_s is not None and job.group is not None:
+                    break  # FIFO: no job overtakes the first failure of its group
 
-@contextmanager
-def _reported(step: Step[Any], consumer: Consumer, job: Job) -> Iterator[None]:
-    """Log under the ids of the job. After an unexpected error the record is reported, so that it is not lost."""
-    logger.thread_safe_append_keys(
-        message_id=job.record.get("messageId"),
-        receive_count=job.receive_count,
-        correlation_id=job.message.correlation_id if job.message else None,
-        key=job.key or None,
-    )
-    try:
-        yield
-    except Exception as error:
-        # The text of the error is left out: it may quote the message, and so name a person.
-        logger.error(
-            "the runner failed",
-            operation=step.operation,
-            error=type(error).__name__,
-            stack=traceback.format_tb(error.__traceback__),
+    @contextmanager
+    def _reported(self, job: Job) -> Iterator[None]:
+        """Log under the ids of the job. After an unexpected error the record is reported, so that it is not lost."""
+        logger.thread_safe_append_keys(
+            message_id=job.record.get("messageId"),
+            receive_count=job.receive_count,
+            correlation_id=job.correlation_id or None,
+            key=job.key or None,
         )
-        _retry(consumer, job)
-    finally:
-        logger.thread_safe_clear_keys()
+        try:
+            yield
+        except Exception as error:
+            # The text of the error is not logged: it may quote the message, and so name a person.
+            logger.error(
+                "the runner failed",
+                operation=self.step.operation,
+                error=type(error).__name__,
+                stack=traceback.format_tb(error.__traceback__),
+            )
+            self._retry(job)
+        finally:
+            logger.thread_safe_clear_keys()
 
+    def _decode(self, job: Job) -> None:
+        """Decode the record into the job. Parks a record that no step can take."""
+        if not self._has_time(job):
+            return
+        try:
+            cloudevent = decode_cloudevent(job.record.get("body") or "", self.consumer.body_limit_bytes)
+            job.correlation_id = cloudevent.correlation_id
+            logger.thread_safe_append_keys(correlation_id=job.correlation_id)
+            event = decode_event(cloudevent, self.step.kinds)
+        except Permanent as error:
+            self._park(job, error)
+            return
+        job.key = self.step.key(event)
+        job.event = event
 
-def _read(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) -> None:
-    """Read the record into `message` and `key`. Parks a record that no step can take."""
-    if not _has_time(step, consumer, job, deadline_ms):
-        return
-    try:
-        envelope = open_envelope(job.record.get("body") or "", consumer.body_limit_bytes)
-        logger.thread_safe_append_keys(correlation_id=envelope.correlation_id)
-        event = event_in(envelope, step.kinds)
-    except Permanent as error:
-        _park(step, consumer, job, error)
-        return
-    job.key = step.key(event)
-    trace = job.record.get("attributes", {}).get("AWSTraceHeader")
-    job.message = Message(event, envelope.correlation_id, trace or telemetry.trace_header())
+    def _has_time(self, job: Job) -> bool:
+        """Return whether the step can still end before the deadline. Otherwise the job is retried."""
+        left_s = (self.deadline_ms - self.consumer.runtime.clock.now_ms()) / 1000
+        if left_s < self.consumer.step_needs_s:
+            job.counts[telemetry.NOT_STARTED] += 1
+            needs_s = self.consumer.step_needs_s
+            logger.info("not started", operation=self.step.operation, left_s=left_s, needs_s=needs_s)
+            self._retry(job)
+            return False
+        return True
 
+    def _run_job(self, job: Job, event: Event) -> None:
+        if not self._has_time(job):
+            return
+        trace = job.record.get("attributes", {}).get("AWSTraceHeader") or telemetry.trace_header()
+        try:
+            result = self.consumer.engine.run(
+                self.step, event, self.deadline_ms, correlation_id=job.correlation_id, trace=trace
+            )
+        except Permanent as error:
+            self._park(job, error)
+        except Busy as error:
+            job.counts[telemetry.BUSY] += 1
+            logger.info("busy", operation=self.step.operation, until_ms=error.until_ms)
+            # At least the back-off: copies that find each other busy must not use up their receives in an outage.
+            job.retry_in_s = max(self.consumer.seconds_until(error.until_ms), self.consumer.delay_s(job))
+        except StepError as error:
+            if isinstance(error, Superseded):
+                job.counts[telemetry.LEASE_LOST] += 1
+            job.counts[telemetry.TAKEOVER] += error.uncertain
+            logger.warning(
+                "to be retried",
+                operation=self.step.operation,
+                error=type(error).__name__,
+                detail=_detail(error),
+                uncertain=error.uncertain,
+            )
+            self._retry(job)
+            if error.claim_kept:  # a delivery before the lease expires would fail with Busy and waste one receive
+                lease_end_ms = self.consumer.engine.lease_end(self.deadline_ms)
+                job.retry_in_s = max(job.retry_in_s or 0, self.consumer.seconds_until(lease_end_ms))
+        else:
+            job.retry_in_s = None
+            job.counts[telemetry.DUPLICATE_REPLAYED if result.replayed else telemetry.FIRST_RUN] += 1
+            job.counts[telemetry.TAKEOVER] += result.uncertain
+            logger.info(
+                "replayed" if result.replayed else "done",
+                operation=self.step.operation,
+                attempt=result.attempt,
+                uncertain=result.uncertain,
+            )
 
-def _has_time(step: Step[Any], consumer: Consumer, job: Job, deadline_ms: int) -> bool:
-    """Answer whether the step can still end before the deadline. Otherwise the job is retried."""
-    left_s = (deadline_ms - consumer.clock.now_ms()) / 1000
-    if left_s < consumer.step_needs_s:
-        job.counts[telemetry.NOT_STARTED] += 1
-        logger.info("not started", operation=step.operation, left_s=left_s, needs_s=consumer.step_needs_s)
-        _retry(consumer, job)
-        return False
-    return True
-
-
-def _run_job(step: Step[Any], consumer: Consumer, job: Job, message: Message, deadline_ms: int) -> None:
-    if not _has_time(step, consumer, job, deadline_ms):
-        return
-    try:
-        ran = consumer.engine.run(step, message, deadline_ms)
-    except Permanent as error:
-        _park(step, consumer, job, error)
-    except Busy as error:
-        job.counts[telemetry.BUSY] += 1
-        logger.info("busy", operation=step.operation, until_ms=error.until_ms)
-        # By its receive count too: copies that find each other busy must not burn their receives in an outage.
-        free_in_s = _seconds_until(consumer, error.until_ms)
-        job.retry_in_s = max(free_in_s, _delay_s(consumer, job))
-    except StepError as error:
-        if isinstance(error, Superseded):
-            job.counts[telemetry.LEASE_LOST] += 1
+    def _park(self, job: Job, error: Permanent) -> None:
+        """Park first, acknowledge second: a message twice in the DLQ is better than a lost message."""
+        job.counts[telemetry.KEY_REUSED] += isinstance(error, KeyReused)
+        job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
+        park(self.consumer.sqs, self.consumer.dlq_url, job.record, error.reason, self.consumer.runtime.clock.now_ms())
+        job.counts[telemetry.PARKED] += 1
         job.counts[telemetry.TAKEOVER] += error.uncertain
-        logger.warning(
-            "to be retried",
-            operation=step.operation,
-            error=type(error).__name__,
+        job.retry_in_s = None
+        logger.error(
+            "parked",
+            operation=self.step.operation,
+            reason=error.reason,
             detail=_detail(error),
             uncertain=error.uncertain,
         )
-        _retry(consumer, job)
-        if error.held:  # a receive before the lease ends would only find the claim busy
-            job.retry_in_s = max(job.retry_in_s or 0, _seconds_until(consumer, consumer.engine.lease_end(deadline_ms)))
-    else:
-        job.retry_in_s = None
-        job.counts[telemetry.DUPLICATE_REPLAYED if ran.replayed else telemetry.FIRST_RUN] += 1
-        job.counts[telemetry.TAKEOVER] += ran.uncertain
-        logger.info(
-            "replayed" if ran.replayed else "done",
-            operation=step.operation,
-            attempt=ran.attempt,
-            uncertain=ran.uncertain,
-        )
 
+    def _retry(self, job: Job) -> None:
+        job.counts[telemetry.RETRIED] += 1
+        job.retry_in_s = self.consumer.delay_s(job)
 
-def _park(step: Step[Any], consumer: Consumer, job: Job, error: Permanent) -> None:
-    """Park first, acknowledge second: a message twice in the DLQ is better than one nowhere."""
-    job.counts[telemetry.KEY_REUSED] += isinstance(error, KeyReused)
-    job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
-    parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())
-    job.counts[telemetry.PARKED] += 1
-    job.counts[telemetry.TAKEOVER] += error.uncertain
-    job.retry_in_s = None
-    logger.error(
-        "parked", operation=step.operation, reason=error.reason, detail=_detail(error), uncertain=error.uncertain
-    )
+    def _delay(self, failed: list[Job]) -> None:
+        """Set the visibility of each failed record. If the call fails, the records come back later instead."""
+        entries = [
+            {
+                "Id": str(n),
+                "ReceiptHandle": job.record["receiptHandle"],
+                "VisibilityTimeout": min(job.retry_in_s or 0, MAX_VISIBILITY_S),
+            }
+            for n, job in enumerate(failed)
+        ]
+        for start in range(0, len(entries), 10):
+            try:
+                answer = self.consumer.sqs.change_message_visibility_batch(
+                    QueueUrl=self.consumer.queue_url,
+                    Entries=entries[start : start + 10],  # type: ignore[arg-type]
+                )
+                if answer.get("Failed"):
+                    logger.warning("no back-off", codes=[entry["Code"] for entry in answer["Failed"]])
+            except Exception as error:  # any error: the records are reported as failed
+                logger.warning("no back-off", error=type(error).__name__)
 
 
 def _detail(error: StepError) -> str:
-    """With its notes: that the claim could not be released, for one."""
+    """Return the error's text with its notes, such as a failed release."""
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
-
-
-def _retry(consumer: Consumer, job: Job) -> None:
-    job.counts[telemetry.RETRIED] += 1
-    job.retry_in_s = _delay_s(consumer, job)
-
-
-def _delay_s(consumer: Consumer, job: Job) -> int:
-    return delay_s(job.receive_count, consumer.backoff_base_s, consumer.backoff_cap_s, consumer.rng)
-
-
-def _seconds_until(consumer: Consumer, until_ms: int) -> int:
-    """Whole seconds until then, and a little more, so that not all who wait come at once."""
-    left_ms = max(0, until_ms - consumer.clock.now_ms())
-    return -(-left_ms // 1000) + consumer.rng.randint(0, consumer.backoff_base_s)
-
-
-def _back_off(consumer: Consumer, failed: list[Job]) -> None:
-    """Let each failed record come back in its own time. If the call fails the verdict stands: it comes back later."""
-    entries = [
-        {
-            "Id": str(n),
-            "ReceiptHandle": job.record["receiptHandle"],
-            "VisibilityTimeout": min(job.retry_in_s or 0, MAX_VISIBILITY_S),
-        }
-        for n, job in enumerate(failed)
-    ]
-    for start in range(0, len(entries), 10):
-        try:
-            answer = consumer.sqs.change_message_visibility_batch(
-                QueueUrl=consumer.queue_url,
-                Entries=entries[start : start + 10],  # type: ignore[arg-type]
-            )
-            if answer.get("Failed"):
-                logger.warning("no back-off", codes=[entry["Code"] for entry in answer["Failed"]])
-        except Exception as error:  # whatever it is, the records are reported
-            logger.warning("no back-off", error=type(error).__name__)

@@ -6,75 +6,88 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from shared.idempotency.clock import Clock
-from shared.idempotency.errors import NotDone
-from shared.idempotency.events import Event
-from shared.idempotency.store import Write
+from .errors import NotDone, StepError
+from .events import Event
+from .records import Image
+from .runtime import Clock
 
 E = TypeVar("E", bound=Event)
 
 
 class Effect(enum.Enum):
-    """What a step does to the world outside the table."""
+    """What a step does outside DynamoDB."""
 
-    NONE = "none"  # one transaction, no claim: never half-done
+    NONE = "none"  # one transaction without a claim, so that the step is never half done
     EXTERNAL = "external"  # claim, effect, commit
 
 
+class Write(msgspec.Struct, frozen=True):
+    """One business write of a step. It is performed only together with the step's record.
+
+    `request` is an entry of TransactWriteItems with its condition. If the condition fails, `on_conflict` gets the item
+    that is there (None: no item). It returns None if the item already holds the same facts, and otherwise the error
+    to raise.
+    """
+
+    request: dict[str, dict[str, Any]]
+    on_conflict: Callable[[Image | None], StepError | None]
+
+
 class Outcome(msgspec.Struct, frozen=True):
-    """What a step came to: the core stores the result, does the writes and emits the events, together or not at all."""
+    """The result of a step. The engine stores it, performs the writes and emits the events in one transaction."""
 
     result: Any
     writes: Sequence[Write] = ()
     publish: Sequence[Event] = ()
-    duplicate: bool = False  # the step found its work done already, by the row: nothing happened now
+    already_done: bool = False  # the step found its work done by an earlier attempt, and did nothing
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One try at a step, as the step sees it."""
+    """One run of a step for one key."""
 
-    key: str  # the record's key; the same for every try, so it is a good key for the effect too
-    number: int  # 1 for the first claim under the key
-    uncertain: bool  # an earlier try may have had its effect: ask the other side before doing it again
+    key: str  # the record's key. It is the same for every attempt, so it suits the effect as an idempotency key
+    number: int  # 1 for the first claim of the key
+    uncertain: bool  # an earlier attempt may have had its effect: ask the other service before repeating the effect
     correlation_id: str
-    deadline_ms: int  # epoch milliseconds at which the worker is stopped
+    deadline_ms: int  # epoch milliseconds at which Lambda stops the worker
     clock: Clock
-    noted: Any = None  # the result of an earlier try whose effect happened and whose commit failed: do not repeat it
+    context: Mapping[str, str] = {}  # facts of the request that are not part of the event, such as the caller
+    saved_result: Any = None  # of an earlier attempt that had its effect and could not commit: do not repeat the effect
 
     @property
     def now_ms(self) -> int:
-        """Epoch milliseconds, now: what a step writes after its effect is not dated before it."""
+        """Epoch milliseconds, read anew: a write after an effect must not be dated before the effect."""
         return self.clock.now_ms()
 
     def require(self, seconds: float) -> None:
-        """Ask right before an effect whether there is still time for it. Raises NotDone."""
+        """Raise NotDone unless this many seconds remain. Call it immediately before an effect."""
         left_s = (self.deadline_ms - self.now_ms) / 1000
         if left_s < seconds:
             raise NotDone(f"{left_s:.1f} s left, {seconds:.1f} s needed")
 
 
 class Step(msgspec.Struct, Generic[E], frozen=True):
-    """A step of a pipeline. `operation` is a constant: it is part of every record's key, for ever."""
+    """A step of a pipeline. `operation` is part of every record's key, so it must never change."""
 
     operation: str
-    kinds: Mapping[str, type[Event]]  # event type → struct
+    kinds: Mapping[str, type[Event]]  # structs by event type
     key: Callable[[E], str]
     effect: Effect
     function: Callable[[E, Attempt], Outcome]
 
     def __call__(self, event: E, attempt: Attempt) -> Outcome:
-        """Just the function: what tests call."""
+        """Call the function without the engine, as tests do."""
         return self.function(event, attempt)
 
     def record_key(self, event: E) -> str:
-        """`<operation>#<business key>`."""
+        """Return `<operation>#<business key>`."""
         return f"{self.operation}#{self.key(event)}"
 
 
 def step(
     operation: str, *, event: type[E] | tuple[type[E], ...], key: Callable[[E], str], effect: Effect
 ) -> Callable[[Callable[[E, Attempt], Outcome]], Step[E]]:
-    """Make a function a step; `event` is the struct, or the structs, that it takes."""
+    """Make a function a step. `event` is the struct, or the structs, that the step accepts."""
     kinds = event if isinstance(event, tuple) else (event,)
 
     def decorate(function: Callable[[E, Attempt], Outcome]) -> Step[E]:

@@ -1,7 +1,7 @@
-"""Claim, commit, release and once: one conditional write each, sent again until it is settled.
+"""Claim, commit, release and once: one conditional write each. A write is sent again until an answer settles it.
 
-Every answer that can be lost is recognised afterwards by the owner, which is fresh for each try. botocore's own
-retries are off for this client (shared/aws.py): they would hide whether an answer was lost or the write refused.
+If an answer is lost, the next one shows by the owner whether the write was applied: the owner is new for each attempt.
+botocore's own retries are off (runtime.py): they would hide whether an answer was lost or the write was refused.
 """
 
 import random
@@ -16,31 +16,31 @@ from botocore.exceptions import (
     EndpointConnectionError,
 )
 
-from shared.idempotency.clock import Clock
-from shared.idempotency.errors import (
+from .errors import (
     Conflict,
     EffectWithoutState,
     NotWritten,
-    OutcomeUnknown,
+    RequestInDoubt,
     StepError,
     StoreError,
     Superseded,
-    TokenMismatch,
 )
-from shared.idempotency.records import (
+from .records import (
     COMPLETED,
     INPROGRESS,
     Claim,
-    Duplicate,
     Image,
+    StoredResult,
     claim_of,
-    effect_of,
     flag,
-    judge,
-    noted_in,
     number,
+    resolve_existing_record,
+    saved_result_attribute,
+    saved_result_of,
     text,
 )
+from .runtime import Clock
+from .steps import Write
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -51,12 +51,13 @@ FORGOTTEN_S = 86_400
 
 T = TypeVar("T")
 
-# Free to take: absent, expired (TTL deletes late, so it is judged here), or a lapsed lease on the same request.
+# A key is free if the record is absent, expired (TTL deletes late, so the condition compares the time), or in progress
+# for the same request with an expired lease.
 _FREE = (
     "attribute_not_exists(id) OR expiration <= :now_s OR "
     "(#status = :inprogress AND in_progress_expiration <= :now_ms AND validation = :fingerprint)"
 )
-# `unsettled` says what the next claim is told: true from here until commit or release.
+# The next claim is `uncertain` if this one leaves `unsettled` true: from the claim until commit or release.
 _TAKE = (
     "SET #status = :inprogress, #owner = :owner, validation = :fingerprint, "
     "expiration = :expiration, in_progress_expiration = :lease, correlation_id = :correlation, "
@@ -72,31 +73,15 @@ _TAKE_CONSTANTS = {
     ":false": {"BOOL": False},
 }
 _NAMES = {"#status": "status", "#owner": "owner", "#data": "data"}
-_MINE = "#owner = :owner AND #status = :inprogress"
+_OWNED = "#owner = :owner AND #status = :inprogress"
 _COMPLETE = "SET #status = :completed, #data = :data, expiration = :expiration, unsettled = :false REMOVE effect"
 _COMPLETE_AND_PUBLISH = _COMPLETE.replace(" REMOVE", ", outbox = :outbox REMOVE")
-_COMPLETE_CONSTANTS = {
-    ":inprogress": {"S": INPROGRESS},
-    ":completed": {"S": COMPLETED},
-    ":false": {"BOOL": False},
-}
-
-
-class Write(msgspec.Struct, frozen=True):
-    """One business write of a step: performed only together with its record.
-
-    `request` is an entry of TransactWriteItems with its condition. `judge` gets the item that refused it (None: no
-    such item) and answers None where the same facts already hold, else the error that it means.
-    """
-
-    request: dict[str, dict[str, Any]]
-    judge: Callable[[Image | None], StepError | None]
 
 
 class Store(msgspec.Struct, frozen=True):
     """The idempotency table. Safe to share between threads.
 
-    `ttl_s`: seconds that a record lives; `request_s`: the longest that one request takes, connect and read.
+    `ttl_s` is the life of a record, `request_s` the longest time of one request (connect and read), both in seconds.
     """
 
     client: "DynamoDBClient"
@@ -108,10 +93,10 @@ class Store(msgspec.Struct, frozen=True):
 
     def claim(
         self, key: str, fingerprint: str, *, owner: str, lease_until_ms: int, correlation_id: str, deadline_ms: int
-    ) -> Claim | Duplicate:
-        """Take the key, or say what was done under it.
+    ) -> Claim | StoredResult:
+        """Claim the key, or return the result that is stored under it.
 
-        Raises KeyReused, Damaged, Busy; StoreError where no answer came before the deadline (epoch ms).
+        Raises KeyReused, Damaged or Busy, and StoreError if no answer came before the deadline (epoch milliseconds).
         """
         now_ms = self.clock.now_ms()
         try:
@@ -142,39 +127,37 @@ class Store(msgspec.Struct, frozen=True):
             image = refused.images[0] or {}
             if text(image, "owner") == owner:
                 return claim_of(image, key)
-            return judge(image, key=key, fingerprint=fingerprint, now_ms=now_ms)
+            return resolve_existing_record(image, key=key, fingerprint=fingerprint, now_ms=now_ms)
         old = answer.get("Attributes")
         if not old:
             return Claim(key, owner, attempt=1, uncertain=False)
-        noted = noted_in(old, fingerprint)
-        return Claim(key, owner, (number(old, "attempt") or 0) + 1, flag(old, "unsettled"), noted)
+        saved_result = saved_result_of(old, fingerprint)
+        return Claim(key, owner, (number(old, "attempt") or 0) + 1, flag(old, "unsettled"), saved_result)
 
     def commit(self, claim: Claim, data: str, outbox: str | None, writes: Sequence[Write], deadline_ms: int) -> bool:
         """Complete the claimed record, with the step's writes and events, or do nothing.
 
-        True where the row already held these facts. Raises Superseded, EffectWithoutState, StoreError.
+        Returns whether the row already held these facts. Raises Superseded, EffectWithoutState or StoreError.
         """
 
         def recognise(image: Image) -> bool:
             if text(image, "owner") != claim.owner or text(image, "status") != COMPLETED:
                 raise Superseded(claim.key)
-            return False  # my own commit, its answer was lost
+            return False  # this commit was applied and its answer was lost
 
-        update = {
-            "TableName": self.table,
-            "Key": {"id": {"S": claim.key}},
-            "ConditionExpression": _MINE,
-            "UpdateExpression": _COMPLETE_AND_PUBLISH if outbox else _COMPLETE,
-            "ExpressionAttributeNames": _NAMES,
-            "ExpressionAttributeValues": {
-                **_COMPLETE_CONSTANTS,
-                ":owner": {"S": claim.owner},
+        update = self._update(
+            claim,
+            _COMPLETE_AND_PUBLISH if outbox else _COMPLETE,
+            {
+                ":completed": {"S": COMPLETED},
+                ":false": {"BOOL": False},
                 ":data": {"S": data},
                 ":expiration": self._expiration(self.clock.now_ms()),
                 **({":outbox": {"S": outbox}} if outbox else {}),
             },
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+            "#status, #owner, #data",
+        )
+        update["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         if not writes:
             try:
                 self._send(self.client.update_item, update, deadline_ms)
@@ -199,11 +182,11 @@ class Store(msgspec.Struct, frozen=True):
         writes: Sequence[Write],
         correlation_id: str,
         deadline_ms: int,
-    ) -> Duplicate | bool:
-        """A step with no outside effect, whole, in one transaction.
+    ) -> StoredResult | bool:
+        """Store a step without external effect in one transaction: record, writes and events.
 
-        Answers what was stored before, or whether the row already held these facts.
-        Raises KeyReused, Damaged, Busy, StoreError, and what a write's own judge says.
+        Returns the result that was stored before, or whether the row already held these facts.
+        Raises KeyReused, Damaged, Busy or StoreError, and what a write's `on_conflict` returns.
         """
         now_ms = self.clock.now_ms()
         put = {
@@ -232,67 +215,53 @@ class Store(msgspec.Struct, frozen=True):
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
 
-        def recognise(image: Image) -> Duplicate | bool:
+        def recognise(image: Image) -> StoredResult | bool:
             if text(image, "owner") == owner:
-                return False  # my own write, its answer was lost
-            return judge(image, key=key, fingerprint=fingerprint, now_ms=now_ms)
+                return False  # this write was applied and its answer was lost
+            return resolve_existing_record(image, key=key, fingerprint=fingerprint, now_ms=now_ms)
 
         return self._complete({"Put": put}, owner, writes, deadline_ms, recognise)
 
     def release(self, claim: Claim, *, forget: bool, deadline_ms: int) -> None:
-        """End the lease now, because it is known that this try did nothing. The attempt count stays.
+        """End the lease now, because it is known that this attempt had no effect. The attempt count stays.
 
-        `forget`: nothing was ever done under this key, so it is free for another request too.
-        Raises Superseded (nothing released), StoreError.
+        `forget`: no attempt under this key had an effect, so the key becomes free for other requests too.
+        Raises Superseded (nothing was released) or StoreError.
         """
         now_ms = self.clock.now_ms()
-        try:
-            self._send(
-                self.client.update_item,
-                {
-                    "TableName": self.table,
-                    "Key": {"id": {"S": claim.key}},
-                    "ConditionExpression": _MINE,
-                    "UpdateExpression": (
-                        "SET in_progress_expiration = :now_ms, unsettled = uncertain"
-                        + (", expiration = :past" if forget else "")
-                    ),
-                    "ExpressionAttributeNames": {"#status": "status", "#owner": "owner"},
-                    "ExpressionAttributeValues": {
-                        ":inprogress": {"S": INPROGRESS},
-                        ":owner": {"S": claim.owner},
-                        ":now_ms": {"N": str(now_ms)},
-                        # Well past, so that the key is free for a worker whose clock is behind too.
-                        **({":past": {"N": str(now_ms // 1000 - FORGOTTEN_S)}} if forget else {}),
-                    },
-                },
-                deadline_ms,
-            )
-        except _Refused as refused:
-            raise Superseded(claim.key) from refused
+        self._send_update(
+            claim,
+            "SET in_progress_expiration = :now_ms, unsettled = uncertain" + (", expiration = :past" if forget else ""),
+            {
+                ":now_ms": {"N": str(now_ms)},
+                # A day in the past, so that the key is free for a worker with a slow clock too.
+                **({":past": {"N": str(now_ms // 1000 - FORGOTTEN_S)}} if forget else {}),
+            },
+            deadline_ms,
+        )
 
-    def note(self, claim: Claim, fingerprint: str, data: str, *, deadline_ms: int) -> None:
-        """Keep the result of an effect that happened and could not be committed: the next try need not repeat it.
+    def save_result(self, claim: Claim, fingerprint: str, data: str, *, deadline_ms: int) -> None:
+        """Save the result of an effect whose commit failed, so that the next attempt need not repeat the effect.
 
-        Claim and lease stay as they are. Raises Superseded (or it is committed after all), StoreError.
+        Claim and lease do not change. Raises Superseded (or the commit was applied after all) or StoreError.
         """
+        saved = {":effect": {"S": saved_result_attribute(fingerprint, data)}}
+        self._send_update(claim, "SET effect = :effect", saved, deadline_ms)
+
+    def _update(self, claim: Claim, expression: str, values: dict[str, Any], names: str = "#status, #owner") -> Any:
+        """Build an update of the claimed record, on condition that the claim still has its owner."""
+        return {
+            "TableName": self.table,
+            "Key": {"id": {"S": claim.key}},
+            "ConditionExpression": _OWNED,
+            "UpdateExpression": expression,
+            "ExpressionAttributeNames": {name: _NAMES[name] for name in names.split(", ")},
+            "ExpressionAttributeValues": {":inprogress": {"S": INPROGRESS}, ":owner": {"S": claim.owner}, **values},
+        }
+
+    def _send_update(self, claim: Claim, expression: str, values: dict[str, Any], deadline_ms: int) -> None:
         try:
-            self._send(
-                self.client.update_item,
-                {
-                    "TableName": self.table,
-                    "Key": {"id": {"S": claim.key}},
-                    "ConditionExpression": _MINE,
-                    "UpdateExpression": "SET effect = :effect",
-                    "ExpressionAttributeNames": {"#status": "status", "#owner": "owner"},
-                    "ExpressionAttributeValues": {
-                        ":inprogress": {"S": INPROGRESS},
-                        ":owner": {"S": claim.owner},
-                        ":effect": {"S": effect_of(fingerprint, data)},
-                    },
-                },
-                deadline_ms,
-            )
+            self._send(self.client.update_item, self._update(claim, expression, values), deadline_ms)
         except _Refused as refused:
             raise Superseded(claim.key) from refused
 
@@ -307,13 +276,16 @@ class Store(msgspec.Struct, frozen=True):
         deadline_ms: int,
         recognise: Callable[[Image], T],
     ) -> T | bool:
-        """Record and writes in one transaction; writes whose facts already hold are left out of a second one."""
+        """Write the record and the business writes in one transaction.
+
+        A write whose facts the row already holds is left out of a second transaction.
+        """
         left = list(writes)
         while True:
             request = {
                 "TransactItems": [record, *(_with_old_image(write.request) for write in left)],
-                # Within ten minutes DynamoDB answers a resend with the first outcome. The same request, the same
-                # token; a transaction with fewer writes is another request and needs another.
+                # Within ten minutes DynamoDB answers a repeated token with the first outcome. A transaction with fewer
+                # writes is another request and needs another token.
                 "ClientRequestToken": owner if len(left) == len(writes) else f"{owner}-{len(left)}",
             }
             try:
@@ -322,16 +294,16 @@ class Store(msgspec.Struct, frozen=True):
                 if 0 in refused.images:
                     return recognise(refused.images[0] or {})
                 for position, row in refused.images.items():
-                    if error := left[position - 1].judge(row):
+                    if error := left[position - 1].on_conflict(row):
                         raise error from refused
                 left = [write for position, write in enumerate(left, 1) if position not in refused.images]
             else:
                 return len(left) < len(writes)
 
     def _send(self, call: Callable[..., Any], request: dict[str, Any], deadline_ms: int) -> Any:
-        """Send one request, the same each time, until an answer settles it or the deadline (epoch ms) is near.
+        """Send the same request until an answer settles it or the deadline (epoch milliseconds) is near.
 
-        Raises _Refused where a condition failed, else a StoreError that says what is known.
+        Raises _Refused if a condition failed, and otherwise a StoreError that says what is known.
         """
         maybe_applied = False
         resends = 0
@@ -339,20 +311,20 @@ class Store(msgspec.Struct, frozen=True):
             try:
                 return call(**request)
             except (ClientError, BotoCoreError) as error:
-                trouble, resend = _read(error, len(request.get("TransactItems", ())))
-                maybe_applied |= isinstance(trouble, OutcomeUnknown)
+                store_error, resend = classify_error(error, len(request.get("TransactItems", ())))
+                maybe_applied |= isinstance(store_error, RequestInDoubt)
                 wait_s = self.rng.uniform(0, min(RESEND_CAP_S, RESEND_BASE_S * 2**resends))
                 in_time = self.clock.now_ms() + (wait_s + self.request_s) * 1000 <= deadline_ms
                 if not (resend and in_time):
-                    # A refusal of the last try says nothing of an earlier one whose answer was lost.
-                    hidden = maybe_applied and not isinstance(trouble, OutcomeUnknown)
-                    raise (OutcomeUnknown(str(trouble)) if hidden else trouble) from error
+                    # The refusal of the last request does not settle an earlier one whose answer was lost.
+                    in_doubt = maybe_applied and not isinstance(store_error, RequestInDoubt)
+                    raise (RequestInDoubt(str(store_error)) if in_doubt else store_error) from error
                 self.clock.sleep(wait_s)
                 resends = min(resends + 1, 10)
 
 
 class _Refused(Exception):
-    """Conditions failed: the items in their way, by position in the request; None where there is no item."""
+    """Conditions failed. `images`: the items that are there, by position in the request; None if there is no item."""
 
     def __init__(self, images: dict[int, Image | None]) -> None:
         super().__init__(f"refused at {sorted(images)}")
@@ -370,35 +342,35 @@ _CONFLICT = {"TransactionConflictException", "TransactionConflict"}
 _FAILED = {"ConditionalCheckFailedException", "ConditionalCheckFailed"}
 
 
-def _read(error: ClientError | BotoCoreError, items: int) -> tuple[StoreError, bool]:
-    """What an error says of the request, and whether the same request is worth sending again at once.
+def classify_error(error: ClientError | BotoCoreError, items: int) -> tuple[StoreError, bool]:
+    """Return what an error says about the request, and whether to send the same request again at once.
 
-    Raises _Refused where a condition failed: that is an answer.
+    Raises _Refused if a condition failed, because a failed condition is an answer.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
     """
     if not isinstance(error, ClientError):
         never_sent = isinstance(error, (ConnectTimeoutError, EndpointConnectionError))
         what = type(error).__name__
-        return (NotWritten(what) if never_sent else OutcomeUnknown(what)), True
+        return (NotWritten(what) if never_sent else RequestInDoubt(what)), True
     answer: dict[str, Any] = dict(error.response)
     code = answer["Error"]["Code"]
     if code in _FAILED:
         raise _Refused({0: answer.get("Item")}) from error
     if code == "TransactionCanceledException":
-        return _read_reasons(answer.get("CancellationReasons", []), items)
+        return _classify_reasons(answer.get("CancellationReasons", []), items)
     if code in _CONFLICT:
         return Conflict(code), True
     if code in _THROTTLED:
         return NotWritten(code), True
-    if code == "IdempotentParameterMismatchException":
-        return TokenMismatch(code), False
+    if code == "IdempotentParameterMismatchException":  # a bug of this layer, never to be read as done
+        return RequestInDoubt(code), False
     if code == "TransactionInProgressException" or answer["ResponseMetadata"]["HTTPStatusCode"] >= 500:
-        return OutcomeUnknown(code), True
-    return NotWritten(code), False  # access denied, no such table, …: mended by people, so the message waits
+        return RequestInDoubt(code), True
+    return NotWritten(code), False  # access denied, no such table, …: people repair it, and the message waits
 
 
-def _read_reasons(reasons: list[dict[str, Any]], items: int) -> tuple[StoreError, bool]:
-    """Why a transaction was cancelled: one reason an item, by position; nothing of it was written.
+def _classify_reasons(reasons: list[dict[str, Any]], items: int) -> tuple[StoreError, bool]:
+    """Classify a cancelled transaction, of which nothing was written. There is one reason for each item, by position.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
     """
@@ -406,7 +378,7 @@ def _read_reasons(reasons: list[dict[str, Any]], items: int) -> tuple[StoreError
     if len(codes) != items:
         return NotWritten(f"cancelled for {codes}, {items} items sent"), True
     images = {n: reasons[n].get("Item") for n, code in enumerate(codes) if code in _FAILED}
-    if 0 in images:  # the record has the first word: it may be my own write, or say that the work is done
+    if 0 in images:  # the record comes first: it may show this very write, or that the work is done
         raise _Refused({0: images[0]})
     if any(code in _CONFLICT for code in codes):
         return Conflict(str(codes)), True

@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Meta
 
 from shared.idempotency import Event
-from shared.orders.money import DECIMALS, MAX_AMOUNT
+
+from .money import DECIMALS, MAX_AMOUNT
 
 SOURCE = "effectively-once/orders"
 

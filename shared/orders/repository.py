@@ -1,14 +1,18 @@
-"""What is read of orders, and the two writes that no transaction carries: the intent's id, and the sweep's mark."""
+"""Reads of the orders table, and the two writes outside transactions: the intent's id and the sweep's mark.
+
+The writes of steps are in writes.py.
+"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from shared import aws
-from shared.orders.row import OPEN_SHARDS, PLACED, Order, read, values
+from shared.idempotency import OutgoingMessage, client, cloudevent, iso
+
+from .row import OPEN_SHARDS, PLACED, Order, parse_row, values
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -22,15 +26,15 @@ class Orders:
     table: str
 
     def get(self, order_id: str) -> Order | None:
-        """The row as it is now (strongly consistent)."""
+        """Return the row as it is now (strongly consistent read)."""
         answer = self.client.get_item(TableName=self.table, Key=values({"order_id": order_id}), ConsistentRead=True)
-        return read(answer["Item"]) if "Item" in answer else None
+        return parse_row(answer["Item"]) if "Item" in answer else None
 
     def fix_intent(self, order_id: str, intent_id: str) -> str | None:
-        """Fix the payment intent of a placed order that has none, before it may be confirmed.
+        """Write the id of the payment intent on a placed order that has none. Only then may it be confirmed.
 
-        Answers the id that stands on the row, which is the only one to confirm: another worker's if it was
-        first; None where the order is not there or was settled without one.
+        Returns the id on the row, which is the only intent to confirm. It is another worker's intent if that worker
+        was first. Returns None if there is no such order or it was settled without an intent.
         """
         try:
             self.client.update_item(
@@ -46,11 +50,11 @@ class Orders:
             if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
                 raise
             item: Any = error.response.get("Item")
-            return read(item).intent_id if item else None
+            return parse_row(item).intent_id if item else None
         return intent_id
 
     def open_before(self, index: str, epoch_s: int) -> Iterator[str]:
-        """Ids of orders that are not final and have not moved since before this time (epoch seconds)."""
+        """Return the ids of orders that are not final and have not moved since this time (epoch seconds)."""
         for shard in range(OPEN_SHARDS):
             pages = self.client.get_paginator("query").paginate(
                 TableName=self.table,
@@ -63,10 +67,10 @@ class Orders:
                 for item in page["Items"]:
                     yield item["order_id"]["S"]
 
-    def swept(self, order: Order, until_s: int) -> None:
-        """Note that the order's event was sent again, and count its age from `until_s` (epoch seconds) on.
+    def record_sweep(self, order: Order, until_s: int) -> None:
+        """Record that the order's event was sent again. The order's age counts from `until_s` (epoch seconds) on.
 
-        An order that has moved meanwhile keeps its own mark.
+        An order that has moved in the meantime keeps its own mark.
         """
         try:
             self.client.update_item(
@@ -84,5 +88,18 @@ class Orders:
 
 
 def orders() -> Orders:
-    """The table that the function's environment names. Raises KeyError naming the variable that is not set."""
-    return Orders(aws.client("dynamodb"), os.environ["ORDERS_TABLE"])
+    """Return the table of the function's environment. Raises KeyError naming a variable that is not set."""
+    return Orders(client("dynamodb"), os.environ["ORDERS_TABLE"])
+
+
+def pending_message(order: Order, routes: Mapping[str, str], now_ms: int) -> OutgoingMessage | None:
+    """Return the event that an unfinished order waits for, addressed to its queue, or None for a final order.
+
+    Id and data are those of the first emission, so that sending it again is always safe. `routes`: queue URLs by event
+    type.
+    """
+    event = order.next_event
+    if event is None:
+        return None
+    message = cloudevent(event, correlation_id=order.correlation_id, time=iso(now_ms))
+    return OutgoingMessage(routes[event.type], message)

@@ -1,7 +1,7 @@
-"""The order row: what an order is and how far it has come. It never expires, so it has the last word.
+"""The order row: an order's facts and its state. The row never expires, so it outlives every idempotency record.
 
-States, forward only: requested → placed → paid | declined, and `mailed_at` once the customer was told. Final is paid
-or declined, and mailed.
+States only move forward: requested → placed → paid | declined. `mailed_at` is set when the customer was told. An order
+is final when it is paid or declined, and mailed.
 """
 
 import zlib
@@ -10,21 +10,21 @@ from typing import Any, cast
 
 import msgspec
 
-from shared.orders.events import Customer, Item, OrderDeclined, OrderPaid, OrderPlaced, OrderRequested
+from .events import Customer, Item, OrderDeclined, OrderPaid, OrderPlaced, OrderRequested
 
 REQUESTED = "requested"
 PLACED = "placed"
 PAID = "paid"
 DECLINED = "declined"
 
-# Ids made by the API start so; the direct path may not use them (order ids are unique across producers).
+# Ids made by the API start with this prefix. Partners may not use it: order ids are unique across producers.
 API_ID_PREFIX = "api_"
 
-# All that an order may wait for, and so all that the sweep may have to send again: its rights follow.
+# The events that an order may wait for. The sweep may send each of them, and its permissions follow from this list.
 NextEvent = OrderRequested | OrderPlaced | OrderPaid | OrderDeclined
 
-# Open orders are spread over this many index partitions, 1,000 writes a second each, and an order takes six of them on
-# its way (docs/scale.md). More may be added at any time: a row keeps its own.
+# Open orders are spread over this many index partitions. Each takes 1,000 writes a second, and an order makes six.
+# The number may grow at any time: a row keeps its own shard.
 OPEN_SHARDS = 64
 
 
@@ -56,7 +56,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next_event(self) -> NextEvent | None:
-        """The event that moves the order on, the same as its step emitted; None for a final order."""
+        """The event that the order waits for, equal to the one that its step emitted. None for a final order."""
         facts = {"order_id": self.order_id, "currency": self.currency}
         match self.state:
             case "requested":
@@ -78,7 +78,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def timeline(self) -> list[dict[str, str]]:
-        """What happened, in order: `[{"state": …, "at": …}]`."""
+        """The states so far with their times: `[{"state": …, "at": …}]`."""
         moves = (
             (REQUESTED, self.requested_at),
             (PLACED, self.placed_at),
@@ -89,13 +89,13 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return [{"state": state, "at": at} for state, at in moves if at]
 
 
-def read(item: Mapping[str, Any]) -> Order:
-    """A row from DynamoDB's spelling. Raises msgspec.ValidationError where it is not one of ours."""
+def parse_row(item: Mapping[str, Any]) -> Order:
+    """Parse an item in DynamoDB's JSON. Raises msgspec.ValidationError if it is not an order row."""
     return msgspec.convert({name: _plain(value) for name, value in item.items()}, Order)
 
 
 def _plain(value: Mapping[str, Any]) -> Any:
-    """boto3's own reader makes every number a Decimal; ours are whole."""
+    """Convert one value. boto3's deserializer makes every number a Decimal; the numbers of a row are whole."""
     ((kind, content),) = value.items()
     match kind:
         case "N":
@@ -109,29 +109,26 @@ def _plain(value: Mapping[str, Any]) -> Any:
 
 
 def values(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """DynamoDB's spelling of plain values; None is left out. Raises TypeError for what a row does not hold.
-
-    boto3's own writer takes six times as long: it asks each value for every type there is.
-    """
-    return {name: _spelled(value) for name, value in plain.items() if value is not None}
+    """Convert plain values into DynamoDB's JSON, without those that are None. Raises TypeError for other types."""
+    return {name: _typed(value) for name, value in plain.items() if value is not None}
 
 
-def _spelled(value: Any) -> dict[str, Any]:
+def _typed(value: Any) -> dict[str, Any]:
     match value:
         case str():
             return {"S": value}
         case int() if type(value) is int:
             return {"N": str(value)}
         case dict():
-            return {"M": {name: _spelled(inner) for name, inner in value.items()}}
+            return {"M": {name: _typed(inner) for name, inner in value.items()}}
         case list():
-            return {"L": [_spelled(inner) for inner in value]}
+            return {"L": [_typed(inner) for inner in value]}
         case _:
             raise TypeError(f"a row holds no {type(value).__name__}")
 
 
 def facts_of(order: OrderRequested) -> dict[str, Any]:
-    """The attributes that hold what was ordered."""
+    """Return the attributes that hold the order itself."""
     return {
         "customer": cast(dict[str, Any], msgspec.to_builtins(order.customer)),
         "items": cast(list[Any], msgspec.to_builtins(list(order.items))),
@@ -142,7 +139,7 @@ def facts_of(order: OrderRequested) -> dict[str, Any]:
 
 
 def open_marks(order_id: str, now_ms: int) -> dict[str, Any]:
-    """The attributes by which the sweep finds an order that is not final. Every move starts them anew."""
+    """Return the attributes by which the sweep finds an order that is not final. Every change of state resets them."""
     return {
         "open_shard": f"open-{zlib.crc32(order_id.encode()) % OPEN_SHARDS}",
         "open_since": now_ms // 1000,

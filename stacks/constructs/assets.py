@@ -16,7 +16,7 @@ from aws_cdk import AssetHashType, BundlingOptions, DockerImage, IgnoreMode, ILo
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from shared.aws import Service
+from shared.idempotency.runtime import Service
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / "shared"

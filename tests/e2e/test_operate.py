@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.idempotency.clock import SYSTEM
-from shared.idempotency.events import cloudevent, fingerprint
+from shared.idempotency import cloudevent, epoch_ms, fingerprint
+from shared.idempotency.runtime import SystemClock
 from shared.idempotency.store import Store
 from shared.orders import writes
 from shared.orders.events import OrderPlaced, OrderRequested
@@ -74,15 +74,15 @@ def order_without_its_event(app: App) -> str:
     """
     order_id = app.new_order_id()
     order = msgspec.convert({**app.new_order(), "order_id": order_id}, OrderRequested)
-    dynamodb, now_ms = app.running.client("dynamodb"), SYSTEM.now_ms()
+    dynamodb, now_ms = app.running.client("dynamodb"), epoch_ms()
     table = app.outputs["OrdersTableName"]
-    Store(dynamodb, app.outputs["IdempotencyTableName"], SYSTEM, random.Random(1), 86_400, 5.0).once(
+    Store(dynamodb, app.outputs["IdempotencyTableName"], SystemClock(), random.Random(1), 86_400, 5.0).once(
         f"order.place#{order_id}",
         fingerprint(order),
         owner=order_id.removeprefix("ord_"),  # also the transaction's token
         data="{}",
         outbox=None,
-        writes=[writes.place(table, order, correlation_id=f"c-{order_id}", now_ms=now_ms)],
+        writes=[writes.record_placed(table, order, correlation_id=f"c-{order_id}", now_ms=now_ms)],
         correlation_id=f"c-{order_id}",
         deadline_ms=now_ms + 20_000,
     )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from functions.api.handler import handler
-from shared.idempotency.telemetry import logger
+from shared.idempotency import logger
 from tests.harness.moto_world import World
 
 SAMPLE: dict[str, Any] = json.loads((Path(__file__).parents[2] / "events" / "api.json").read_text())

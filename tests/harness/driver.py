@@ -24,13 +24,12 @@ from functions.payment.handler import handler as payment
 from functions.relay.handler import NotRelayed
 from functions.relay.handler import handler as relay
 from functions.sweep.handler import handler as sweep
-from shared.idempotency import runtime
-from shared.idempotency.backoff import receives_to_ride_out
+from shared.idempotency.sqs import receives_to_ride_out
 from tests.harness import samples
 from tests.harness.api_fixtures import Api
 from tests.harness.interceptor import Apply, Killed
 from tests.harness.lost_messages import answer, body_of
-from tests.harness.moto_world import World
+from tests.harness.moto_world import World, new_consumer
 from tests.harness.shop import Shop
 from tests.harness.witnesses import Mailbox
 
@@ -228,7 +227,7 @@ class Pipeline:
         self.setenv("QUEUE_URL", self.world.queues[queue])
         self.setenv("DLQ_URL", self.world.queues[f"{queue}-dlq"])
         self.setenv("STEP_NEEDS_S", str(consumer.needs_s))
-        runtime.consumer.cache_clear()
+        new_consumer()
         self._waits.clear()
         failed = {delivery.message_id for delivery in batch}  # as long as nobody says otherwise
         with suppress(Killed):

@@ -15,15 +15,13 @@ import msgspec
 import pytest
 
 from functions.sweep.handler import NotSwept
-from shared import aws
-from shared.idempotency import outbox, runtime
-from shared.idempotency.events import Event, cloudevent
+from shared.idempotency import Event, client, cloudevent, outbox
 from tests.harness import api_fixtures as clients
 from tests.harness import driver, samples
 from tests.harness.driver import SWEEP_AGE_S, Pipeline
 from tests.harness.interceptor import Fault, answer_lost, cancelled, meanwhile, never_sent, refused
 from tests.harness.lost_messages import some_refused
-from tests.harness.moto_world import SERVICES, World
+from tests.harness.moto_world import SERVICES, World, new_consumer
 from tests.harness.payment_fixtures import _of_the_sandbox
 from tests.harness.synth import Consumer, Synthesised
 from tests.harness.wiretap import Use, Wiretap
@@ -122,7 +120,7 @@ def _listening(wiretap: Wiretap, patch: pytest.MonkeyPatch, consumers: Sequence[
         patch.setattr(driven, "handler", known(consumer.function, driven.handler))
     listening = ExitStack()
     for service in SERVICES:
-        listening.enter_context(wiretap.on(aws.client(service)))
+        listening.enter_context(wiretap.on(client(service)))
     for service in ("dynamodb", "secretsmanager"):
         listening.enter_context(wiretap.on(_of_the_sandbox(service), "payment_sandbox"))
     return listening
@@ -230,7 +228,7 @@ class Paths:
         self.pipeline.setenv("QUEUE_URL", self.world.queues[queue])
         self.pipeline.setenv("DLQ_URL", self.world.queues[f"{queue}-dlq"])
         self.pipeline.setenv("STEP_NEEDS_S", "10")
-        runtime.consumer.cache_clear()
+        new_consumer()
 
     def give(self, message: Event | str, seconds: float = WORKER_S) -> None:
         """Hand a message to the queue's function."""

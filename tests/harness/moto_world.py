@@ -12,10 +12,8 @@ from moto.s3.models import s3_backends
 from moto.sqs.models import sqs_backends
 
 from functions.payment_sandbox import store as sandbox
-from shared import aws
-from shared.idempotency import clock as clocks
-from shared.idempotency import runtime
-from shared.idempotency.engine import Engine
+from shared.idempotency import Engine, client, runtime
+from shared.idempotency.sqs import current_consumer
 from shared.idempotency.store import Store
 from tests.harness.interceptor import Context, FakeClock, Wire
 from tests.harness.tables import ORDERS_TABLE
@@ -42,10 +40,10 @@ ENVIRONMENT = {
     "SENDER": "shop@example.com",
 }
 QUEUES = ("orders", "payments", "emails", "dlq", "relay-dlq")
-SERVICES: tuple[aws.Service, ...] = ("dynamodb", "sqs", "s3", "sesv2", "secretsmanager")
+SERVICES: tuple[runtime.Service, ...] = ("dynamodb", "sqs", "s3", "sesv2", "secretsmanager")
 
 # Making a client takes longer than most tests; moto forgets its state in between, the clients have none.
-_client = functools.cache(aws.make_client)
+_client = functools.cache(runtime.make_client)
 
 
 @dataclass
@@ -58,11 +56,11 @@ class World:
 
     @property
     def dynamodb(self) -> Any:
-        return aws.client("dynamodb")
+        return client("dynamodb")
 
     @property
     def sqs(self) -> Any:
-        return aws.client("sqs")
+        return client("sqs")
 
     def context(self, seconds: float = 30.0) -> Context:
         """Lambda's context for a worker with this many seconds."""
@@ -124,26 +122,28 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("_X_AMZN_TRACE_ID", raising=False)
     clock = FakeClock()
-    monkeypatch.setattr(clocks, "SYSTEM", clock)
-    monkeypatch.setattr(aws, "client", _client)
-    caches: tuple[Any, ...] = (runtime.engine, runtime.consumer, sandbox.open_period)
+    before = runtime.install(runtime.Runtime(clock, random.Random(7), make_client=_client))
+    sandbox.open_period.cache_clear()
     with mock_aws():
-        for cache in caches:
-            cache.cache_clear()
         wire = Wire()
         for service in SERVICES:
-            wire.put_on(aws.client(service))
+            wire.put_on(client(service))
         queues = _create_queues_and_bucket()
         monkeypatch.setenv("QUEUE_URL", queues["orders"])
         monkeypatch.setenv("DLQ_URL", queues["dlq"])
-        _create_tables(aws.client("dynamodb"))
+        _create_tables(client("dynamodb"))
         wire.sent.clear()
         yield World(clock, wire, queues)
         for service in SERVICES:
-            wire.take_off(aws.client(service))
+            wire.take_off(client(service))
         assert not wire.unspent, f"planned faults that never came up: {wire.unspent}"
-    for cache in caches:
-        cache.cache_clear()
+    runtime.install(before)
+    sandbox.open_period.cache_clear()
+
+
+def new_consumer() -> None:
+    """Make the process's consumer anew when it is next used: the environment has changed."""
+    runtime.current()._singles.pop(current_consumer, None)
 
 
 def _create_queues_and_bucket() -> dict[str, str]:

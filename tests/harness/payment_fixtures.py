@@ -12,10 +12,8 @@ import boto3
 import pytest
 import stripe
 
-from functions.payment import provider
 from functions.payment_sandbox import auth, host, store
-from shared import aws
-from shared.idempotency.telemetry import logger
+from shared.idempotency import client, logger
 from tests.harness.http_lambda import ConnectionCut, WorkerDied, serve
 from tests.harness.interceptor import Wire
 from tests.harness.line import WITNESS, Line
@@ -49,12 +47,11 @@ def line(world: World, monkeypatch: pytest.MonkeyPatch) -> Line:
 @pytest.fixture
 def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     """The payment function as deployed; faults planned on the line must have come up by the end."""
-    secrets = aws.client("secretsmanager")
+    secrets = client("secretsmanager")
     ours, theirs = (secrets.create_secret(Name=name, SecretString=API_KEY)["ARN"] for name in ("ours", "theirs"))
     # Answers leave at once: headers and body are two packets, and the second would wait 40 ms for an acknowledgement.
     monkeypatch.setattr(StreamRequestHandler, "disable_nagle_algorithm", True)
     auth._secret.cache_clear()
-    provider.provider.cache_clear()
     with serve(line.handler) as url:
         for name, value in {
             "QUEUE_URL": world.queues["payments"],
@@ -69,7 +66,6 @@ def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         world.wire.sent.clear()
         yield Shop(world, line, _witness(url))
         assert not line.unspent, f"planned faults that never came up: {line.unspent}"
-    provider.provider.cache_clear()
     auth._secret.cache_clear()
 
 

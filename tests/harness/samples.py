@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shared.idempotency import Event, Write
-from shared.idempotency.events import cloudevent, decode
+from shared.idempotency import Event, Write, cloudevent
 from shared.orders import writes
 from shared.orders.events import Customer, Item, OrderDeclined, OrderPaid, OrderPlaced, OrderRequested
 from shared.orders.repository import orders
+from tests.harness.decoding import decode
 from tests.harness.moto_world import World
 
 NAME = "Åsa <b>Buyer</b> & Söner"
@@ -83,12 +83,14 @@ def perform(world: World, write: Write) -> None:
 
 def accept(world: World, order: OrderRequested, *, caller: str = "aws:1:role") -> None:
     """The row as the API writes it."""
-    perform(world, writes.request("orders", order, caller=caller, correlation_id="c-1", now_ms=world.clock.now_ms()))
+    perform(
+        world, writes.record_request("orders", order, caller=caller, correlation_id="c-1", now_ms=world.clock.now_ms())
+    )
 
 
 def place(world: World, order: OrderRequested) -> OrderPlaced:
     """The row as the order step leaves it, by either path; answers the event that the step emits."""
-    perform(world, writes.place("orders", order, correlation_id="c-1", now_ms=world.clock.now_ms()))
+    perform(world, writes.record_placed("orders", order, correlation_id="c-1", now_ms=world.clock.now_ms()))
     return OrderPlaced(
         order_id=order.order_id, currency=order.currency, total=order.total, payment_method=order.payment_method
     )
@@ -101,10 +103,10 @@ def settle(world: World, order: OrderRequested, state: str, *, intent_id: str | 
     orders().fix_intent(order_id, intent_id)
     facts: dict[str, Any] = {"order_id": order_id, "currency": order.currency, "total": order.total}
     if state == "paid":
-        perform(world, writes.mark_paid("orders", order_id, intent_id=intent_id, charge_id="ch_1", now_ms=now_ms))
+        perform(world, writes.record_paid("orders", order_id, intent_id=intent_id, charge_id="ch_1", now_ms=now_ms))
         return OrderPaid(**facts, payment_intent=intent_id)
     reason = "card_declined"
-    perform(world, writes.mark_declined("orders", order_id, intent_id=intent_id, reason=reason, now_ms=now_ms))
+    perform(world, writes.record_declined("orders", order_id, intent_id=intent_id, reason=reason, now_ms=now_ms))
     return OrderDeclined(**facts, payment_intent=intent_id, reason=reason)
 
 

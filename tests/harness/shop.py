@@ -11,10 +11,7 @@ import stripe
 
 from functions.order.handler import place
 from functions.payment.handler import charge, handler
-from shared.idempotency import Attempt
-from shared.idempotency.clock import iso
-from shared.idempotency.engine import Message
-from shared.idempotency.events import cloudevent
+from shared.idempotency import Attempt, cloudevent, iso
 from shared.orders.events import Customer, Item, OrderPlaced, OrderRequested
 from tests.harness.interceptor import Killed
 from tests.harness.line import Line
@@ -63,7 +60,7 @@ class Shop:
             items=(Item(sku="A-1", quantity=1, unit_price=total),),
             payment_method=method,
         )
-        self.world.engine.run(place, Message(requested, "c-1"), self.world.clock.now_ms() + 120_000)
+        self.world.engine.run(place, requested, self.world.clock.now_ms() + 120_000, correlation_id="c-1")
         self.world.wire.sent.clear()
         return OrderPlaced(order_id=order_id, currency="EUR", total=total, payment_method=method)
 

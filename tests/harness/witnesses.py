@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from moto.ses.models import ses_backends
 
-from shared import aws
-from shared.idempotency import telemetry
+from shared.idempotency import client, telemetry
 from tests.harness.moto_world import World
 
 SENDER = "shop@example.com"
@@ -19,7 +18,7 @@ class Mailbox:
     """All mails that were handed to SES."""
 
     def __init__(self) -> None:
-        aws.client("sesv2").create_email_identity(EmailIdentity=SENDER)
+        client("sesv2").create_email_identity(EmailIdentity=SENDER)
 
     @property
     def mails(self) -> list[tuple[str, str]]:

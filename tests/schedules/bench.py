@@ -4,6 +4,7 @@ All that is replaced stands here. Clients are made once and used for all schedul
 keep nothing from one to the next.
 """
 
+import functools
 import importlib
 import logging
 import os
@@ -12,7 +13,6 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, Protocol
 
 import botocore.signers
@@ -23,15 +23,10 @@ import requests
 import stripe
 from botocore.client import BaseClient
 
-from functions.payment import handler as payment
 from functions.payment.provider import Provider
-from functions.payment.provider import provider as make_provider
-from functions.relay import handler as relay
-from shared import aws
-from shared.idempotency import telemetry
-from shared.idempotency import sqs, engine, runtime
-from shared.idempotency import clock as clocks
-from shared.idempotency.records import Claim, Duplicate
+from functions.payment.provider import provider as payment_provider
+from shared.idempotency import Engine, StepResult, runtime, telemetry
+from shared.idempotency.records import Claim, StoredResult
 from shared.idempotency.store import Store
 from tests.harness.interceptor import FakeClock
 from tests.schedules import provider
@@ -91,8 +86,8 @@ OF_FUNCTION = {
     "api": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0.6"},
 }
 
-_make_consumer = runtime.consumer.__wrapped__
-_run_engine = engine.Engine.run
+_run_engine = Engine.run
+_make_client = functools.cache(runtime.make_client)
 _claim = Store.claim
 
 
@@ -125,7 +120,7 @@ class Bench:
         self._others = others
         self.run: Run | None = None
         self._function = ""
-        self._consumers: dict[str, Any] = {}
+        self._runtimes: dict[str, runtime.Runtime] = {}
 
     def enter(self, function: str) -> None:
         """A thread of such a process goes on: its environment."""
@@ -134,6 +129,7 @@ class Bench:
             mine = others.ENVIRONMENT if others and function.startswith(others.PREFIX) else OF_FUNCTION[function]
             os.environ.update(mine, POWERTOOLS_SERVICE_NAME=function)
             self._function = function
+            runtime.install(self._runtimes.setdefault(function, ExplorerRuntime(self)))
 
     def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
         """The production handler, unmodified; or one of another implementation."""
@@ -142,16 +138,10 @@ class Bench:
         found: Callable[[dict[str, Any], Any], Any] = importlib.import_module(f"functions.{function}.handler").handler
         return found
 
-    def consumer(self) -> Any:
-        """`runtime.consumer`, one for each function instead of one for the process."""
-        if self._function not in self._consumers:
-            self._consumers[self._function] = _make_consumer()
-        return self._consumers[self._function]
-
-    def provider(self) -> Provider:
-        """`provider()`, one for each process; a warm one has the API key already."""
+    def provider(self, make: Callable[[], Provider]) -> Provider:
+        """The payment provider's client, one for each process. In a warm process it has the API key already."""
         strand = current()
-        found: Provider = strand.process.provider or make_provider.__wrapped__()
+        found: Provider = strand.process.provider or make()
         if self.now_running.warm and strand.process.provider is None:
             strand.inside = True
             found._connected()
@@ -196,6 +186,18 @@ class _Even(random.Random):
         return b
 
 
+class ExplorerRuntime(runtime.Runtime):
+    """The runtime of one function's processes. They share everything but the payment provider's client."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench.clock, _Even(0), bench.new_id, Pool, _make_client)  # type: ignore[arg-type]
+        self._bench = bench
+
+    def single(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return the one object under a key."""
+        return self._bench.provider(make) if key is payment_provider else super().single(key, make)
+
+
 @contextmanager
 def bench(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator[Bench]:
     """Everything in place; as it was afterwards. `keep`: botocore's work is kept (wire.py)."""
@@ -204,20 +206,13 @@ def bench(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator
             patch.setenv(name, value)
         for name in ("_X_AMZN_TRACE_ID", "AWS_ENDPOINT_URL", "API_KEY_SECRET_ARN"):
             patch.delenv(name, raising=False)
-        caches = (runtime.engine, *(others.CLIENTS if others else ()))
+        caches = (_make_client, *(others.CLIENTS if others else ()))
         for cache in caches:
             cache.cache_clear()
-        patch.setattr(aws, "_clients", {})
         it = Bench(others)
-        patch.setattr(clocks, "SYSTEM", it.clock)
-        patch.setattr(runtime, "random", SimpleNamespace(SystemRandom=lambda: _Even(0), Random=random.Random))
-        patch.setattr(runtime, "consumer", it.consumer)
-        patch.setattr(engine, "os", SimpleNamespace(urandom=lambda _: SimpleNamespace(hex=it.new_id)))
+        before = runtime.install(ExplorerRuntime(it))
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(stripe._api_requestor, "_generate_idempotency_key", it.new_id)
-        patch.setattr(relay, "_rng", _Even(0))
-        patch.setattr(payment, "provider", it.provider)
-        patch.setattr(batch, "ThreadPoolExecutor", Pool)
         patch.setattr(requests.adapters.HTTPAdapter, "send", it.to_provider)
         # This machine's proxies and passwords are not asked for, at each request.
         patch.setattr(requests.sessions, "get_environ_proxies", lambda *_, **__: {})
@@ -236,6 +231,7 @@ def bench(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator
         try:
             yield it
         finally:
+            runtime.install(before)
             telemetry.logger.setLevel(level)
             for cache in caches:
                 cache.cache_clear()
@@ -244,12 +240,12 @@ def bench(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator
 def _observe(patch: pytest.MonkeyPatch, it: Bench) -> None:
     """Look on, change nothing."""
 
-    def seen(self: engine.Engine, step: Any, message: engine.Message, deadline_ms: int) -> engine.Ran:
-        ran = _run_engine(self, step, message, deadline_ms)
-        it.now_running.facts.returned(step.record_key(message.event), msgspec.to_builtins(ran.result))
-        return ran
+    def run(self: Engine, step: Any, event: Any, deadline_ms: int, **options: Any) -> StepResult:
+        result = _run_engine(self, step, event, deadline_ms, **options)
+        it.now_running.facts.returned(step.record_key(event), msgspec.to_builtins(result.result))
+        return result
 
-    def claimed(self: Store, *arguments: Any, **named: Any) -> Claim | Duplicate:
+    def claimed(self: Store, *arguments: Any, **named: Any) -> Claim | StoredResult:
         claim = _claim(self, *arguments, **named)
         if isinstance(claim, Claim):
             it.now_running.facts.told[current().name] = claim.uncertain
@@ -259,6 +255,6 @@ def _observe(patch: pytest.MonkeyPatch, it: Bench) -> None:
         for name, value in counts.items():
             it.now_running.facts.counted[f"{operation} {name}"] += value
 
-    patch.setattr(engine.Engine, "run", seen)
+    patch.setattr(Engine, "run", run)
     patch.setattr(Store, "claim", claimed)
     patch.setattr(telemetry, "count", count)

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from aws_cdk import App, Stack
 
-from shared.aws import Service
+from shared.idempotency.runtime import Service
 from stacks.constructs import assets
 from stacks.constructs.assets import ROOT, SHARED, WHEELS, LayerBundling, shared_layer
 from tests.harness.synth import FLAGS, Synthesised

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency.backoff import delay_bounds
+from shared.idempotency.sqs import delay_bounds
 from stacks import application
 from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Flow, settings_from
 from tests.harness.synth import OPERATOR, PARTNER, STAGES, Synthesised, new_app, read

@@ -11,12 +11,11 @@ from typing import Any
 
 import msgspec
 
-from shared.idempotency import clock
-from shared.idempotency.records import Image
-from shared.idempotency.sending import send
-from shared.orders.again import next_post
+from shared.idempotency import Image, epoch_ms
+from shared.idempotency.outbox import send
+from shared.orders import pending_message
 from shared.orders.repository import Orders
-from shared.orders.row import Order, read
+from shared.orders.row import Order, parse_row
 from tools.operate import dlq
 from tools.operate.deployment import Deployment
 from tools.operate.judging import NOTES, Finding, Rules, judge
@@ -54,7 +53,7 @@ class Auditor:
         self._tables = Tables(deployment)
         age_s = int(deployment.told("sweep")["SWEEP_AGE_S"]) if age_s is None else age_s
         ttl_s = int(float(deployment.told("order")["RECORD_TTL_S"]))
-        self._rules = Rules(clock.SYSTEM.now_ms(), age_s, ttl_s)
+        self._rules = Rules(epoch_ms(), age_s, ttl_s)
         self._ledger: dict[str, list[Charge]] = defaultdict(list)
         self._parked: dict[str, set[str]] = defaultdict(set)  # order id → queues
         self._seen: set[str] = set()
@@ -127,7 +126,7 @@ class Auditor:
 
     def _judge(self, order_id: str, row: Image | None, records: Records) -> Sequence[Finding]:
         try:
-            order = read(row) if row else None
+            order = parse_row(row) if row else None
         except msgspec.ValidationError as error:
             return [Finding("damaged_row", order_id, str(error))]
         except ValueError:  # a number that is not whole
@@ -145,7 +144,7 @@ class Auditor:
                 tell(advance=1)
 
     def _resend(self, order: Order | None) -> str:
-        post = next_post(order, self._deployment.routes, clock.SYSTEM.now_ms()) if order else None
+        post = pending_message(order, self._deployment.routes, epoch_ms()) if order else None
         if post is None:
             return "nothing to send"
         refused = send(self._deployment.client("sqs"), [post])

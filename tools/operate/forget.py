@@ -4,9 +4,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from shared.idempotency import clock
-from shared.idempotency.clock import iso
-from shared.idempotency.records import INPROGRESS, Image, number, text
+from shared.idempotency import Image, epoch_ms, iso, text
+from shared.idempotency.records import INPROGRESS, number
 from tools.account import Stop
 from tools.operate.deployment import Deployment
 from tools.operate.tables import OPERATIONS
@@ -41,7 +40,7 @@ def shown(image: Image) -> dict[str, Any]:
 def refuse(image: Image, *, second_mail: bool) -> None:
     """Raises Stop where forgetting it would hurt."""
     key, until_ms = text(image, "id") or "", number(image, "in_progress_expiration")
-    if text(image, "status") == INPROGRESS and until_ms is not None and until_ms > clock.SYSTEM.now_ms():
+    if text(image, "status") == INPROGRESS and until_ms is not None and until_ms > epoch_ms():
         raise Stop(f"{key} is being worked on until {iso(until_ms)}: what ends without a commit lapses by itself then.")
     if key.startswith("email.send#") and not second_mail:
         raise Stop(f"{key}: forgetting it may send a second mail. If that is better than none: SECOND_MAIL=1.")

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import msgspec
 
-from shared.idempotency import outbox
-from shared.idempotency.records import COMPLETED, INPROGRESS, Image, flag, number, text
+from shared.idempotency import Image, outbox, text
+from shared.idempotency.records import COMPLETED, INPROGRESS, flag, number
 from shared.orders.row import DECLINED, PAID, PLACED, REQUESTED, Order
 from tools.operate.ledger import Charge
 from tools.operate.tables import Records

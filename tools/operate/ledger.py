@@ -6,8 +6,7 @@ from typing import Any
 
 import stripe
 
-from shared.idempotency import clock
-from shared.idempotency.clock import iso
+from shared.idempotency import iso, runtime
 from tools.operate.deployment import Deployment
 from tools.operate.parked import ORDER_ID
 
@@ -103,7 +102,7 @@ class Ledger:
             if not page.has_more:
                 return
             query["starting_after"] = data[-1]["id"]
-            clock.SYSTEM.sleep(PAGE_EVERY_S)
+            runtime.current().clock.sleep(PAGE_EVERY_S)
 
 
 def whole_second(epoch_s: int) -> str:

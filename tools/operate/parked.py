@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shared.idempotency.clock import iso
+from shared.idempotency import iso
 
 # Hidden for so long, in seconds, if we die before giving a message back.
 HIDDEN_S = 120

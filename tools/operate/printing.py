@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from shared.idempotency.records import Image
+from shared.idempotency import Image
 from tools.operate.audit import Audit
 from tools.operate.discard import Discarded
 from tools.operate.dlq import Letters

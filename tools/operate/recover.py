@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from shared.idempotency.records import Image, text
+from shared.idempotency import Image, text
 from shared.orders.row import PLACED, REQUESTED
 from tools.account import Stop
 from tools.operate.deployment import Deployment

@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from shared.idempotency import clock
+from shared.idempotency import epoch_ms, iso, runtime
 from tools.account import Stop
 from tools.operate.deployment import RELAY, Deployment
 from tools.operate.dlq import MOST, Letters, look
@@ -110,7 +110,7 @@ def _by_task(deployment: Deployment, wish: Wish, done: Redriven, tell: Tell) -> 
             break
         else:
             tell(moved, int(task.get("ApproximateNumberOfMessagesToMove", moved)))
-        clock.SYSTEM.sleep(POLL_S)
+        runtime.current().clock.sleep(POLL_S)
     done.moved["all"] = moved
     if task.get("Status") != "COMPLETED":
         done.failed[str(task.get("FailureReason") or task.get("Status"))] += 1
@@ -137,7 +137,7 @@ def _one_by_one(deployment: Deployment, wish: Wish, done: Redriven, tell: Tell) 
         deployment.dlq_url(wish.queue),
         deployment.queue_url(wish.queue),
     )
-    began_at = clock.iso(clock.SYSTEM.now_ms())
+    began_at = iso(epoch_ms())
     total = sum(depth(sqs, source).values())
     with visit(sqs, source) as walk:
         for message in walk.messages():

@@ -5,7 +5,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from shared.idempotency import clock
+from shared.idempotency import epoch_ms, runtime
 from tools.account import Stop
 from tools.operate.deployment import Deployment
 from tools.operate.parked import depth
@@ -31,13 +31,13 @@ def switch(deployment: Deployment, queue: str, *, on: bool) -> Switched:
     """Turn the mapping on or off, and wait until Lambda says that it is. Raises Stop if it is not in time."""
     mappings, found = deployment.client("lambda"), _mapping(deployment, queue)
     was, wanted = found["State"], STATE[on]
-    until_ms = clock.SYSTEM.now_ms() + WITHIN_S * 1000
+    until_ms = epoch_ms() + WITHIN_S * 1000
     while found["State"] != wanted:
-        if clock.SYSTEM.now_ms() > until_ms:
+        if epoch_ms() > until_ms:
             raise Stop(f"The mapping of {queue} is still {found['State']} after {WITHIN_S} s: run it again.")
         answer = _ask(mappings, found["UUID"], on) if found["State"] in SETTLED else None
         if answer is None:
-            clock.SYSTEM.sleep(POLL_S)
+            runtime.current().clock.sleep(POLL_S)
             answer = mappings.get_event_source_mapping(UUID=found["UUID"])
         found = answer
     return Switched(queue, was, wanted, sum(depth(deployment.client("sqs"), deployment.queue_url(queue)).values()))

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.idempotency import clock
-from shared.idempotency.records import Image
+from shared.idempotency import Image, epoch_ms, runtime
 from tools.operate.deployment import Deployment
 
 # Read units a second: a twelfth of what a new on-demand table gives.
@@ -30,14 +29,14 @@ class Pace:
     """Waits after each request so that, over all, no more than UNITS_PER_S read units a second are used."""
 
     units: float = 0
-    began_ms: int = field(default_factory=lambda: clock.SYSTEM.now_ms())
+    began_ms: int = field(default_factory=lambda: epoch_ms())
 
     def used(self, units: float) -> None:
         """Take note of a request's read units, and wait for as long as they should have taken."""
         self.units += units
-        ahead_s = self.units / UNITS_PER_S - (clock.SYSTEM.now_ms() - self.began_ms) / 1000
+        ahead_s = self.units / UNITS_PER_S - (epoch_ms() - self.began_ms) / 1000
         if ahead_s > 0:
-            clock.SYSTEM.sleep(ahead_s)
+            runtime.current().clock.sleep(ahead_s)
 
 
 class Tables:
@@ -99,7 +98,7 @@ class Tables:
             found |= {item["id"]["S"]: item for item in answer["Responses"].get(self.records, [])}
             wanted = answer.get("UnprocessedKeys")
             if wanted:
-                clock.SYSTEM.sleep(1)  # throttled
+                runtime.current().clock.sleep(1)  # throttled
         return found
 
 

@@ -11,10 +11,9 @@ import msgspec
 import stripe
 from botocore.exceptions import ClientError
 
-from shared.idempotency import clock
-from shared.idempotency.clock import iso
-from shared.idempotency.records import Image, flag, number, text
-from shared.orders.row import Order, read
+from shared.idempotency import Image, epoch_ms, iso, text
+from shared.idempotency.records import flag, number
+from shared.orders.row import Order, parse_row
 from tools.operate import dlq
 from tools.operate.deployment import Deployment
 from tools.operate.judging import Rules
@@ -97,7 +96,7 @@ def trace(deployment: Deployment, order_id: str) -> Story:
         story.moments += [Moment(move["at"], "order row", move["state"]) for move in order.timeline]
     story.records = list(_records(records))
     since = min((moment.at for moment in story.moments), default=None)
-    since_ms = _ms(since) - SLACK_MS if since else clock.SYSTEM.now_ms() - LONG_AGO_MS
+    since_ms = _ms(since) - SLACK_MS if since else epoch_ms() - LONG_AGO_MS
     try:
         _ask_provider(story, Ledger(deployment), order, iso(since_ms))
     except (stripe.APIConnectionError, stripe.APIError) as error:  # down, which is when stories are asked for
@@ -127,7 +126,7 @@ def trace(deployment: Deployment, order_id: str) -> Story:
 
 def _order(story: Story, image: Image | None) -> Order | None:
     try:
-        order = read(image) if image else None
+        order = parse_row(image) if image else None
         for move in order.timeline if order else ():
             _ms(move["at"])  # raises where it is no time
         return order
@@ -137,7 +136,7 @@ def _order(story: Story, image: Image | None) -> Order | None:
 
 
 def _records(records: Records) -> Iterator[dict[str, Any]]:
-    alive = Rules(clock.SYSTEM.now_ms(), 0, 0).is_alive
+    alive = Rules(epoch_ms(), 0, 0).is_alive
     for operation, image in records.items():
         until_ms, expires_s = number(image, "in_progress_expiration"), number(image, "expiration")
         yield {

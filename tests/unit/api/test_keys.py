@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from functions.api.keys import key_of, order_id_of
-from functions.api.problems import Problem
+from functions.api.request import Problem, idempotency_key_of, order_id_of
 from shared.orders.row import API_ID_PREFIX
 from tests.harness.api_fixtures import Api
 
@@ -24,7 +23,7 @@ from tests.harness.api_fixtures import Api
     ],
 )
 def test_a_key_is_taken_quoted_or_bare(header: str, key: str) -> None:
-    assert key_of(header) == key
+    assert idempotency_key_of(header) == key
 
 
 @pytest.mark.parametrize(
@@ -85,6 +84,6 @@ def test_no_two_scopes_run_together_into_one_id(other: tuple[str, ...]) -> None:
 
 def test_a_refusal_does_not_repeat_the_key() -> None:
     with pytest.raises(Problem) as caught:
-        key_of("some secret thing")
+        idempotency_key_of("some secret thing")
 
     assert "secret" not in str(caught.value.response.body) + str(caught.value)

@@ -37,7 +37,7 @@ def test_what_is_known_not_to_be_written_is_unavailable_and_nothing_is_stored(ap
 
     answer = api.post()
 
-    assert (answer.status, answer.problem) == (503, "not-placed")
+    assert (answer.status, answer.problem) == (503, "not-created")
     assert int(answer.headers["retry-after"]) >= 1
     assert "nothing was stored" in answer.json["detail"]
     assert not api.stored
@@ -99,7 +99,7 @@ def test_the_answer_comes_before_lambda_and_api_gateway_give_up(api: Api, second
 def test_with_too_little_time_left_nothing_is_begun(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
     answer = api.post(seconds=10.2)
 
-    assert (answer.status, answer.problem) == (503, "not-placed")
+    assert (answer.status, answer.problem) == (503, "not-created")
     assert answer.headers["retry-after"]
     assert api.world.wire.count("TransactWriteItems") == 0
     assert counts(capsys.readouterr().out) == {"NotStarted": 1}
@@ -135,4 +135,4 @@ def test_whatever_else_fails_is_a_server_error_whose_log_has_no_values(api: Api)
     assert "Buyer" not in answer.text + api.log.getvalue()
     (error,) = [line for line in api.lines if line["level"] == "ERROR"]
     assert error["error"] == "RuntimeError"
-    assert any("placing.py" in frame for frame in error["stack"])
+    assert any("create_order.py" in frame for frame in error["stack"])

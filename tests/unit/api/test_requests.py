@@ -96,7 +96,7 @@ def test_what_the_core_says_of_a_failure_is_logged(api: Api) -> None:
     api.post()
 
     (line,) = api.lines
-    assert (line["outcome"], line["error"], line["reason"]) == ("not-placed", "NotWritten", "AccessDeniedException")
+    assert (line["outcome"], line["error"], line["reason"]) == ("not-created", "NotWritten", "AccessDeniedException")
 
 
 def test_no_log_line_and_no_metric_names_the_customer(api: Api, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from functions.email.mails import mail_about
+from functions.email.content import email_about
 from shared.orders.events import Customer, Item
 from shared.orders.row import Order
 
@@ -25,7 +25,7 @@ DECLINED = msgspec.structs.replace(
 
 
 def test_a_receipt_lists_every_line_and_the_total_in_the_orders_currency() -> None:
-    mail = mail_about(ORDER)
+    mail = email_about(ORDER)
 
     assert mail.text.splitlines()[-4:] == ["", "3 x A-1: 2100 JPY", "1 x B.2: 0 JPY", "Total: 2100 JPY"]
     assert "<tr><td>3 x A-1</td><td>2100 JPY</td></tr>" in mail.html
@@ -33,7 +33,7 @@ def test_a_receipt_lists_every_line_and_the_total_in_the_orders_currency() -> No
 
 
 def test_what_the_customer_wrote_stays_text() -> None:
-    for mail in (mail_about(ORDER), mail_about(DECLINED)):
+    for mail in (email_about(ORDER), email_about(DECLINED)):
         assert "<script>" not in mail.html
         assert "Åsa &lt;script&gt;alert(1)&lt;/script&gt; &amp; Co" in mail.html
         assert "Dear Åsa <script>alert(1)</script> & Co," in mail.text
@@ -42,16 +42,16 @@ def test_what_the_customer_wrote_stays_text() -> None:
 def test_the_same_row_makes_the_same_mail() -> None:
     again = msgspec.structs.replace(ORDER, open_since=1, sweeps=3)
 
-    assert mail_about(again) == mail_about(ORDER)
+    assert email_about(again) == email_about(ORDER)
 
 
 def test_the_subject_holds_the_order_id() -> None:
-    assert mail_about(ORDER).subject == "Receipt for order ord_1"
-    assert mail_about(DECLINED).subject == "Order ord_1 was declined"
+    assert email_about(ORDER).subject == "Receipt for order ord_1"
+    assert email_about(DECLINED).subject == "Order ord_1 was declined"
 
 
 def test_a_decline_says_what_it_means_and_not_why() -> None:
-    mail = mail_about(DECLINED)
+    mail = email_about(DECLINED)
 
     assert "nothing was charged" in mail.text
     assert "stolen" not in mail.text + mail.html

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from functions.email.handler import handler
-from shared import aws
-from shared.idempotency import Event
+from shared.idempotency import Event, client
 from shared.orders.events import OrderDeclined, OrderPaid
 from tests.harness import samples
 from tests.harness.interceptor import meanwhile
@@ -25,7 +24,7 @@ def deliver(world: World, event: Event, *, receive_count: int = 1) -> bool:
 
 def objects() -> dict[str, str]:
     """The receipts in the bucket."""
-    s3 = aws.client("s3")
+    s3 = client("s3")
     keys = [found["Key"] for found in s3.list_objects_v2(Bucket="receipts").get("Contents", [])]
     return {key: s3.get_object(Bucket="receipts", Key=key)["Body"].read().decode() for key in keys}
 

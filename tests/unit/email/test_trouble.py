@@ -142,7 +142,7 @@ def test_after_an_unknown_outcome_one_more_mail_is_sent_and_counted(
     assert world.wire.count("SendEmail") == 2
     assert flags(world) == ("COMPLETED", True, False)
     assert metrics.of("email.send") == {"Retried": 1, "Busy": 1, "FirstRun": 1, "Takeover": 1, "DuplicateReplayed": 1}
-    assert len(log.saying("an earlier try may have sent this mail: it is sent once more")) == 1
+    assert len(log.saying("an earlier attempt may have sent this email: it is sent once more")) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency.telemetry import logger
+from shared.idempotency import logger
 from tests.harness.dynamodb_rules import broken
 from tests.harness.moto_world import World
 

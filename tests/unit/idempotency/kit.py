@@ -6,9 +6,8 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from shared.idempotency import Attempt, Effect, Event, NotDone, Outcome, Step, StepError, Write, step
-from shared.idempotency.engine import Message
-from shared.idempotency.records import Claim, Duplicate, Image
+from shared.idempotency import Attempt, Effect, Event, Image, NotDone, Outcome, Step, StepError, Write, step
+from shared.idempotency.records import Claim, StoredResult
 from tests.harness.moto_world import World
 
 KEY = "op#1"
@@ -54,8 +53,8 @@ def internal(function: Function) -> Step[ParcelWanted]:
     return step("parcel.note", event=ParcelWanted, key=lambda event: event.parcel_id, effect=Effect.NONE)(function)
 
 
-def message(parcel_id: str = "p1", correlation_id: str = "c-1", **data: Any) -> Message:
-    return Message(ParcelWanted(parcel_id=parcel_id, **data), correlation_id)
+def wanted(parcel_id: str = "p1", **data: Any) -> ParcelWanted:
+    return ParcelWanted(parcel_id=parcel_id, **data)
 
 
 def deadline(world: World, seconds: float = 20) -> int:
@@ -64,7 +63,7 @@ def deadline(world: World, seconds: float = 20) -> int:
 
 def claim(
     world: World, owner: str = "me", *, fingerprint: str = FINGERPRINT, lease_s: float = 30, seconds: float = 20
-) -> Claim | Duplicate:
+) -> Claim | StoredResult:
     return world.store.claim(
         KEY,
         fingerprint,
@@ -103,7 +102,7 @@ def once(
     data: str = '"mine"',
     outbox: str | None = None,
     seconds: float = 20,
-) -> Duplicate | bool:
+) -> StoredResult | bool:
     return world.store.once(
         KEY,
         fingerprint,
@@ -219,7 +218,7 @@ def _release(world: World) -> Ready:
 
 def _note(world: World) -> Ready:
     claimed = acquire(world)
-    return lambda seconds: world.store.note(claimed, FINGERPRINT, '"mine"', deadline_ms=deadline(world, seconds))
+    return lambda seconds: world.store.save_result(claimed, FINGERPRINT, '"mine"', deadline_ms=deadline(world, seconds))
 
 
 def _once(world: World) -> Ready:

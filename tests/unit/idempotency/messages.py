@@ -5,9 +5,7 @@ from typing import Any
 
 import msgspec
 
-from shared.idempotency import Event, Step
-from shared.idempotency.sqs import sqs_handler
-from shared.idempotency.events import cloudevent
+from shared.idempotency import Event, Step, cloudevent, sqs_handler
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import ParcelWanted
 

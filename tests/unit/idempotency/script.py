@@ -7,14 +7,14 @@ from shared.idempotency import (
     Attempt,
     Outcome,
 )
-from shared.idempotency.engine import Ran
+from shared.idempotency.engine import StepResult
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     ParcelWanted,
     deadline,
     external,
     internal,
-    message,
+    wanted,
 )
 
 SEND = "parcel.send#p1"
@@ -40,12 +40,12 @@ class Script:
 DONE = Outcome("done")
 
 
-def run(world: World, script: Script, *, seconds: float = 20, **data: Any) -> Ran:
-    return world.engine.run(external(script), message(**data), deadline(world, seconds))
+def run(world: World, script: Script, *, seconds: float = 20, **data: Any) -> StepResult:
+    return world.engine.run(external(script), wanted(**data), deadline(world, seconds), correlation_id="c-1")
 
 
-def run_once(world: World, script: Script, **data: Any) -> Ran:
-    return world.engine.run(internal(script), message(**data), deadline(world))
+def run_once(world: World, script: Script, **data: Any) -> StepResult:
+    return world.engine.run(internal(script), wanted(**data), deadline(world), correlation_id="c-1")
 
 
 def lapse(world: World) -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from shared.idempotency.backoff import delay_bounds, delay_s, receives_to_ride_out
+from shared.idempotency.sqs import delay_bounds, delay_s, receives_to_ride_out
 
 STAGES = [(7200, 2, 900), (60, 1, 4), (7200, 1, 1), (0, 2, 900), (1, 1, 4), (43_200, 30, 900)]
 

@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency import Attempt, EffectWithoutState, KeyReused, NotDone, Outcome, Permanent, Unknown
-from shared.idempotency.events import fingerprint
+from shared.idempotency import (
+    Attempt,
+    EffectWithoutState,
+    KeyReused,
+    NotDone,
+    Outcome,
+    Permanent,
+    Unknown,
+    fingerprint,
+    logger,
+)
 from shared.idempotency.outbox import unpack
-from shared.idempotency.telemetry import logger
 from tests.harness.interceptor import answer_lost, cancelled, never_sent, refused
 from tests.harness.moto_world import World
 from tests.unit.idempotency.conftest import Lines, Metrics

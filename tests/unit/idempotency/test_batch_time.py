@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from shared.idempotency import Attempt, NotDone, Outcome, Unknown, runtime
-from shared.idempotency.backoff import delay_bounds, receives_to_ride_out
-from shared.idempotency.events import fingerprint
+from shared.idempotency import Attempt, NotDone, Outcome, Unknown, fingerprint
+from shared.idempotency.sqs import current_consumer, delay_bounds, receives_to_ride_out
 from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import ParcelWanted, completed, external, internal, put_record, record, write
@@ -230,9 +229,9 @@ def test_a_worker_is_made_of_the_functions_own_environment(world: World, monkeyp
     monkeypatch.delenv("DLQ_URL")
 
     with pytest.raises(KeyError, match="DLQ_URL"):
-        runtime.consumer()
+        current_consumer()
     monkeypatch.setenv("DLQ_URL", world.queues["dlq"])
-    consumer = runtime.consumer()
+    consumer = current_consumer()
 
     assert (consumer.backoff_base_s, consumer.backoff_cap_s, consumer.step_needs_s) == (7, 900, 10.0)
     assert consumer.engine.lease_end(1_000) == 6_000

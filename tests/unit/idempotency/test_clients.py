@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shared import aws
+from shared.idempotency import client, request_s
+from shared.idempotency.runtime import Service
 from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
 from tests.harness.moto_world import SERVICES, World
 
@@ -29,21 +30,21 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     [never_sent, answer_lost, refused("ThrottlingException"), refused("InternalServerError", 503)],
     ids=["no connection", "no answer", "throttled", "unavailable"],
 )
-def test_a_client_sends_once_and_leaves_the_rest_to_us(world: World, service: aws.Service, fault: Fault) -> None:
+def test_a_client_sends_once_and_leaves_the_rest_to_us(world: World, service: Service, fault: Fault) -> None:
     method, operation, request = REQUESTS[service]
     if "QueueUrl" in request:
         request = {**request, "QueueUrl": world.queues["dlq"]}
     world.wire.plan(operation, fault)
 
     with pytest.raises((ClientError, BotoCoreError)):
-        getattr(aws.client(service), method)(**request)
+        getattr(client(service), method)(**request)
 
     assert world.wire.count(operation) == 1
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_client_waits_no_longer_than_is_said(world: World, service: aws.Service) -> None:
-    config = aws.client(service).meta.config
+def test_a_client_waits_no_longer_than_is_said(world: World, service: Service) -> None:
+    config = client(service).meta.config
 
     assert (config.connect_timeout, config.read_timeout) == (1.0, 2.0)
-    assert aws.request_s() == world.store.request_s == 3.0
+    assert request_s() == world.store.request_s == 3.0

@@ -11,10 +11,10 @@ from shared.idempotency import (
     NotDone,
     NotWritten,
     Outcome,
-    OutcomeUnknown,
     Permanent,
+    RequestInDoubt,
 )
-from shared.idempotency.engine import Ran
+from shared.idempotency.engine import StepResult
 from tests.harness.interceptor import Killed, answer_lost, killed_after, refused
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
@@ -65,18 +65,18 @@ def test_a_commit_that_is_not_allowed_is_neither_released_nor_parked_and_finishe
         run(world, Script())
     lapse(world)
 
-    assert run(world, Script(Outcome("done", writes=[write()]))) == Ran(
+    assert run(world, Script(Outcome("done", writes=[write()]))) == StepResult(
         "done", replayed=False, attempt=2, uncertain=True
     )
 
 
 def test_a_commit_of_unknown_outcome_that_was_applied_is_found_done(world: World) -> None:
     world.wire.always("TransactWriteItems", answer_lost)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(RequestInDoubt):
         run(world, Script(Outcome("done", writes=[write()])))
     world.wire.always("TransactWriteItems", None)
 
-    assert run(world, Script()) == Ran("done", replayed=True)
+    assert run(world, Script()) == StepResult("done", replayed=True)
 
 
 def test_who_dies_after_his_commit_was_applied_left_it_done(world: World) -> None:
@@ -84,7 +84,7 @@ def test_who_dies_after_his_commit_was_applied_left_it_done(world: World) -> Non
     with pytest.raises(Killed):
         run(world, Script(Outcome("done", writes=[write()])))
 
-    assert run(world, Script()) == Ran("done", replayed=True)
+    assert run(world, Script()) == StepResult("done", replayed=True)
 
 
 def test_who_dies_in_his_effect_leaves_a_lease_that_lapses_and_a_doubt(world: World) -> None:

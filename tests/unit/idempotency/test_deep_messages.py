@@ -6,7 +6,7 @@ import pytest
 
 from functions.order.handler import handler, place
 from shared.idempotency import Permanent
-from shared.idempotency.events import decode
+from tests.harness.decoding import decode
 from tests.harness.moto_world import World
 
 DEEP = "[" * 30_000 + "]" * 30_000

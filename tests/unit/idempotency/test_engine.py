@@ -10,17 +10,17 @@ from shared.idempotency import (
     Outcome,
     Superseded,
     Unknown,
+    iso,
 )
-from shared.idempotency.clock import iso
-from shared.idempotency.engine import Ran
+from shared.idempotency.engine import StepResult
 from shared.idempotency.outbox import unpack
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
     ParcelSent,
-    message,
     put_row,
     record,
     row,
+    wanted,
     write,
 )
 from tests.unit.idempotency.script import DONE, SEND, Script, lapse, run, run_once
@@ -29,9 +29,9 @@ from tests.unit.idempotency.script import DONE, SEND, Script, lapse, run, run_on
 def test_a_step_is_run_once_and_then_replayed(world: World) -> None:
     script = Script(Outcome({"parcel": 1}))
 
-    assert run(world, script) == Ran({"parcel": 1}, replayed=False)
+    assert run(world, script) == StepResult({"parcel": 1}, replayed=False)
     assert "outbox" not in record(world, SEND)  # it would wake the relay
-    assert run(world, script) == Ran({"parcel": 1}, replayed=True)
+    assert run(world, script) == StepResult({"parcel": 1}, replayed=True)
 
 
 def test_the_lease_ends_when_the_worker_is_gone_by_any_clock(world: World) -> None:
@@ -52,7 +52,7 @@ def test_the_attempt_tells_the_step_where_it_stands(world: World) -> None:
         run(world, script)
     lapse(world)
 
-    assert run(world, script) == Ran("done", replayed=False, attempt=2, uncertain=True)
+    assert run(world, script) == StepResult("done", replayed=False, attempt=2, uncertain=True)
 
     first, second = script.attempts
     assert (first.key, first.number, first.uncertain) == (SEND, 1, False)
@@ -90,7 +90,7 @@ def test_an_effect_is_not_begun_with_less_time_than_it_needs(world: World) -> No
 
 def test_events_and_attempts_can_not_be_changed_by_a_step(world: World) -> None:
     with pytest.raises(AttributeError):
-        message().event.weight = 2  # type: ignore[attr-defined]
+        wanted().weight = 2  # type: ignore[misc]
     script = Script(DONE)
     run(world, script)
     with pytest.raises(AttributeError):
@@ -112,7 +112,7 @@ def test_work_that_the_row_holds_already_counts_as_replayed(world: World, go: An
     put_row(world)
 
     assert go(world, Script(Outcome("done", writes=[write()]))).replayed
-    assert go(world, Script(Outcome("done", duplicate=True)), parcel_id="p2").replayed
+    assert go(world, Script(Outcome("done", already_done=True)), parcel_id="p2").replayed
 
 
 def test_a_damaged_record_is_not_run(world: World) -> None:

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from shared.idempotency import Event
-from shared.idempotency.events import decode, fingerprint
+from shared.idempotency import Event, fingerprint
+from tests.harness.decoding import decode
 from tests.unit.idempotency.kit import ParcelSent, ParcelWanted
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.idempotency import Busy, Damaged, KeyReused
-from shared.idempotency.records import Claim, Duplicate
+from shared.idempotency.records import Claim, StoredResult
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import claim, completed, once, put_record, record
 
@@ -71,7 +71,7 @@ def test_a_record_past_its_expiration_counts_as_absent_whatever_it_holds(
 def test_a_record_in_its_last_second_still_stands(world: World, ask: Ask) -> None:
     put_record(world, **completed(expiration=world.clock.now_ms() // 1000 + 1))
 
-    assert ask(world) == Duplicate("theirs")
+    assert ask(world) == StoredResult("theirs")
 
 
 @both
@@ -92,7 +92,7 @@ def test_a_completed_record_answers_with_its_result_exactly_as_stored(world: Wor
 
     answer = ask(world)
 
-    assert isinstance(answer, Duplicate)
+    assert isinstance(answer, StoredResult)
     expected = {"{}": {}, "[]": [], "0": 0, '""': "", "null": None, "false": False, "0.5": 0.5}
     if stored in expected:
         assert answer.result == expected[stored]

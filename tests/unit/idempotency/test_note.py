@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency import Attempt, EffectWithoutState, NotWritten, Outcome, OutcomeUnknown, StoreError
-from shared.idempotency.engine import Ran
+from shared.idempotency import Attempt, EffectWithoutState, NotWritten, Outcome, RequestInDoubt, StoreError
+from shared.idempotency.engine import StepResult
 from tests.harness.interceptor import Fault, Killed, answer_lost, killed_before, refused
 from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import ParcelWanted, external, message, put_row, write
+from tests.unit.idempotency.kit import ParcelWanted, external, put_row, wanted, write
 
 KEY = "parcel.send#p1"
 DENIED = refused("AccessDeniedException")
@@ -21,14 +21,16 @@ class Sender:
         self.sent = 0
         self.told: list[Any] = []
 
-    def run(self, world: World, **data: Any) -> Ran:
-        return world.engine.run(external(self._send), message(**data), world.clock.now_ms() + 20_000)
+    def run(self, world: World, **data: Any) -> StepResult:
+        return world.engine.run(
+            external(self._send), wanted(**data), world.clock.now_ms() + 20_000, correlation_id="c-1"
+        )
 
     def _send(self, _: ParcelWanted, attempt: Attempt) -> Outcome:
-        self.told.append(attempt.noted)
-        if attempt.noted is None:
+        self.told.append(attempt.saved_result)
+        if attempt.saved_result is None:
             self.sent += 1
-        return Outcome(attempt.noted or {"number": self.sent}, writes=[write()])
+        return Outcome(attempt.saved_result or {"number": self.sent}, writes=[write()])
 
 
 def lapse(world: World) -> None:
@@ -71,7 +73,7 @@ def test_a_claim_whose_answer_was_lost_still_knows_the_note(world: World) -> Non
 def test_a_commit_of_unknown_outcome_that_was_not_applied_leaves_its_note(world: World) -> None:
     sender = Sender()
     world.wire.always("TransactWriteItems", refused("InternalServerError", 500))
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(RequestInDoubt):
         sender.run(world)
     world.wire.always("TransactWriteItems", None)
     lapse(world)
@@ -97,12 +99,12 @@ def test_an_effect_that_the_row_refused_is_not_repeated_when_the_row_was_set_rig
 def test_a_commit_that_was_applied_after_all_keeps_no_note(world: World) -> None:
     sender = Sender()
     world.wire.always("TransactWriteItems", answer_lost)
-    with pytest.raises(OutcomeUnknown) as error:
+    with pytest.raises(RequestInDoubt) as error:
         sender.run(world)
     world.wire.always("TransactWriteItems", None)
 
-    assert "not noted: Superseded" in error.value.__notes__[0]
-    assert sender.run(world) == Ran({"number": 1}, replayed=True)
+    assert "result not saved: Superseded" in error.value.__notes__[0]
+    assert sender.run(world) == StepResult({"number": 1}, replayed=True)
     record = world.record(KEY)
     assert record is not None
     assert "effect" not in record

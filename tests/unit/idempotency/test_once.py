@@ -3,7 +3,7 @@
 import pytest
 
 from shared.idempotency import NotDone
-from shared.idempotency.records import Duplicate
+from shared.idempotency.records import StoredResult
 from tests.harness.interceptor import answer_lost
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
@@ -58,7 +58,7 @@ def test_once_with_its_answer_lost_is_recognised_as_ones_own(world: World, write
 def test_a_duplicate_writes_nothing(world: World) -> None:
     put_record(world, **completed())
 
-    assert once(world, "me", [write()]) == Duplicate("theirs")
+    assert once(world, "me", [write()]) == StoredResult("theirs")
 
     assert row(world) is None
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from shared.idempotency import Outcome
-from shared.idempotency.clock import iso
-from shared.idempotency.parking import park
+from shared.idempotency import Outcome, iso
+from shared.idempotency.sqs import park
 from tests.harness.interceptor import answer_lost, never_sent, refused
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import external

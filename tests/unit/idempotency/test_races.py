@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from shared.idempotency import Attempt, Busy, Outcome, StepError
-from shared.idempotency.engine import Ran
+from shared.idempotency.engine import StepResult
 from shared.idempotency.records import Claim
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
@@ -16,11 +16,11 @@ from tests.unit.idempotency.kit import (
     deadline,
     external,
     internal,
-    message,
     once,
     put_record,
     record,
     row,
+    wanted,
     write,
 )
 
@@ -82,12 +82,12 @@ def test_many_operations_on_many_keys_share_a_table_and_never_a_result(world: Wo
     until = deadline(world)
 
     def run(n: int) -> object:
-        return world.engine.run(steps[n % 2], message(f"p{n // 4}"), until)
+        return world.engine.run(steps[n % 2], wanted(f"p{n // 4}"), until, correlation_id="c-1")
 
     ends = race(run)
 
     for n, end in enumerate(ends):
-        assert isinstance(end, Busy) or (isinstance(end, Ran) and end.result == f"p{n // 4}")
+        assert isinstance(end, Busy) or (isinstance(end, StepResult) and end.result == f"p{n // 4}")
     for parcel in range(RACERS // 4):
         for operation in ("parcel.send", "parcel.note"):
             assert record(world, f"{operation}#p{parcel}")["data"] == f'"p{parcel}"'

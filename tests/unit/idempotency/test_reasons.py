@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.idempotency import Conflict, EffectWithoutState, KeyReused, NotDone, NotWritten, StoreError, Superseded
-from shared.idempotency.records import Duplicate
+from shared.idempotency.records import StoredResult
 from tests.harness.interceptor import Fault, cancelled, refused
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
@@ -48,7 +48,7 @@ def test_the_record_has_the_first_word(world: World, others: list[dict[str, Any]
 
     theirs = failed(owner="other", validation="v1:a", status="COMPLETED", data="7")
     world.wire.plan("TransactWriteItems", cancelled_with(theirs, *others))
-    assert once(world, "me", [write("a"), write("b")]) == Duplicate(7)
+    assert once(world, "me", [write("a"), write("b")]) == StoredResult(7)
 
     world.wire.plan("TransactWriteItems", cancelled_with(theirs, *others))
     with pytest.raises(Superseded):

@@ -6,8 +6,7 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ReadTimeoutError
 
-from shared.idempotency import Conflict, NotWritten, OutcomeUnknown, StoreError
-from shared.idempotency.errors import TokenMismatch
+from shared.idempotency import Conflict, NotWritten, RequestInDoubt, StoreError
 from shared.idempotency.store import RESEND_BASE_S, RESEND_CAP_S
 from tests.harness.interceptor import Apply, Fault, answer_lost, cancelled, meanwhile, never_sent, refused, through
 from tests.harness.moto_world import World
@@ -132,13 +131,13 @@ ENDS: dict[str, tuple[list[Fault], Fault, type[StoreError]]] = {
     "conflicts to the end": ([], conflict, Conflict),
     "throttled, then conflicts": ([throttled], conflict, Conflict),
     "conflict, then throttled": ([conflict], throttled, NotWritten),
-    "no answer to the end": ([], unanswered, OutcomeUnknown),
-    "server errors": ([], broken, OutcomeUnknown),
-    "in progress to the end": ([], in_progress, OutcomeUnknown),
-    "an answer lost, then throttled": ([unanswered], throttled, OutcomeUnknown),
-    "an answer lost, then conflicts": ([broken], conflict, OutcomeUnknown),
-    "an answer lost, then no connection": ([throttled, broken, throttled], never_sent, OutcomeUnknown),
-    "an answer lost, then denied": ([broken], denied, OutcomeUnknown),
+    "no answer to the end": ([], unanswered, RequestInDoubt),
+    "server errors": ([], broken, RequestInDoubt),
+    "in progress to the end": ([], in_progress, RequestInDoubt),
+    "an answer lost, then throttled": ([unanswered], throttled, RequestInDoubt),
+    "an answer lost, then conflicts": ([broken], conflict, RequestInDoubt),
+    "an answer lost, then no connection": ([throttled, broken, throttled], never_sent, RequestInDoubt),
+    "an answer lost, then denied": ([broken], denied, RequestInDoubt),
 }
 
 
@@ -182,7 +181,7 @@ def test_a_token_used_for_two_requests_is_an_error_of_its_own(world: World, call
     mismatch = refused("IdempotentParameterMismatchException")
     world.wire.plan(call.operation, *[first] * (first is broken), mismatch)
 
-    with pytest.raises(TokenMismatch):
+    with pytest.raises(RequestInDoubt):
         ask(20)
 
     assert record(world) == before

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from shared.idempotency import Attempt, Busy, NotDone, Outcome, Permanent, Superseded, Unknown
-from shared.idempotency.engine import Ran
+from shared.idempotency.engine import StepResult
 from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import KEY, ParcelWanted, deadline, external, message, record, row, write
+from tests.unit.idempotency.kit import KEY, ParcelWanted, deadline, external, record, row, wanted, write
 
 SEND = "parcel.send#p1"
 WAIT_S = 10  # only ever reached by a test that hangs
@@ -66,7 +66,7 @@ class Worker:
 
     def _run(self, deadline_ms: int) -> None:
         try:
-            self.came_to = self.world.engine.run(external(self._effect), message(), deadline_ms)
+            self.came_to = self.world.engine.run(external(self._effect), wanted(), deadline_ms, correlation_id="c-1")
         except Exception as error:
             self.came_to = error
 
@@ -103,7 +103,7 @@ def test_the_word_of_the_one_who_took_over_stands(world: World, a_end: End, b_en
     assert isinstance(a.came_to, Unknown if a_end is is_unknown else Superseded)
     if b_end is succeeds:
         assert row(world) == "b"
-        assert b.came_to == Ran("b", replayed=False, attempt=2, uncertain=True)
+        assert b.came_to == StepResult("b", replayed=False, attempt=2, uncertain=True)
         assert (stands["status"], stands["data"]) == ("COMPLETED", '"b"')
     else:
         assert row(world) is None
@@ -124,7 +124,7 @@ def _no_third_effect_starts_unasked(world: World, b_end: End, effects: list[str]
     if b_end is is_unknown:
         assert isinstance(third.came_to, Busy)
     else:
-        assert third.came_to == Ran("b", replayed=True)
+        assert third.came_to == StepResult("b", replayed=True)
     assert len(effects) == 2
 
 
@@ -136,7 +136,7 @@ def test_who_took_over_and_died_is_taken_over_in_turn_and_neither_zombie_is_hear
         world.clock.advance(23)
 
     assert isinstance(workers[0].finish(), Superseded)
-    assert workers[2].finish() == Ran("c", replayed=False, attempt=3, uncertain=True)
+    assert workers[2].finish() == StepResult("c", replayed=False, attempt=3, uncertain=True)
     assert isinstance(workers[1].finish(), Superseded)
 
     assert row(world) == "c"

@@ -15,7 +15,7 @@ from shared.idempotency import (
     Superseded,
     Unknown,
 )
-from shared.idempotency.engine import Ran
+from shared.idempotency.engine import StepResult
 from tests.harness.interceptor import Killed, refused
 from tests.harness.moto_world import World
 from tests.unit.idempotency.kit import (
@@ -32,7 +32,7 @@ def test_what_is_known_not_to_be_done_is_released_and_its_next_try_is_certain(wo
         run(world, script)
     assert record(world, SEND)["in_progress_expiration"] == world.clock.now_ms()
 
-    assert run(world, script) == Ran("done", replayed=False, attempt=2, uncertain=False)
+    assert run(world, script) == StepResult("done", replayed=False, attempt=2, uncertain=False)
 
 
 def test_a_key_under_which_nothing_was_ever_done_is_not_held_by_the_false_request_that_came_first(
@@ -41,7 +41,7 @@ def test_a_key_under_which_nothing_was_ever_done_is_not_held_by_the_false_reques
     with pytest.raises(NotDone):
         run(world, Script(NotDone("no such order yet")), weight=2)
 
-    assert run(world, Script(DONE)) == Ran("done", replayed=False, attempt=2, uncertain=False)
+    assert run(world, Script(DONE)) == StepResult("done", replayed=False, attempt=2, uncertain=False)
     with pytest.raises(KeyReused):
         run(world, Script(DONE), weight=2)
 
@@ -66,7 +66,7 @@ def test_a_request_that_the_row_contradicts_leaves_its_key_also_after_a_try_that
     with pytest.raises(KeyReused):
         run(world, Script(KeyReused("another total")), weight=2)
 
-    assert run(world, Script(DONE)) == Ran("done", replayed=False, attempt=3, uncertain=True)
+    assert run(world, Script(DONE)) == StepResult("done", replayed=False, attempt=3, uncertain=True)
 
 
 @pytest.mark.parametrize("error", [Unknown("timeout"), ValueError("surprise"), KeyError("x"), RecursionError()])
@@ -101,7 +101,7 @@ def test_uncertainty_survives_a_release(world: World) -> None:
     with pytest.raises(NotDone):
         run(world, script)
 
-    assert run(world, script) == Ran("done", replayed=False, attempt=3, uncertain=True)
+    assert run(world, script) == StepResult("done", replayed=False, attempt=3, uncertain=True)
 
 
 @pytest.mark.parametrize("error", [Permanent("bad_card"), KeyReused("other amount")])
@@ -109,7 +109,7 @@ def test_a_request_refused_before_anything_was_done_leaves_its_key_to_another(wo
     with pytest.raises(type(error)):
         run(world, Script(error), weight=1)
 
-    assert run(world, Script(DONE), weight=2) == Ran("done", replayed=False, attempt=2, uncertain=False)
+    assert run(world, Script(DONE), weight=2) == StepResult("done", replayed=False, attempt=2, uncertain=False)
 
 
 def test_a_refused_request_keeps_its_key_where_an_earlier_try_may_have_had_its_effect(world: World) -> None:

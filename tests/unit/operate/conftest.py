@@ -12,7 +12,8 @@ import pytest
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from shared import aws
+from shared.idempotency import client
+from shared.idempotency.runtime import Service
 from tests.harness import samples
 from tests.harness.driver import SWEEP_AGE_S, pipeline
 from tests.harness.moto_world import World
@@ -77,7 +78,7 @@ class Session:
                 return self.functions
             case "logs":
                 return self.logs
-        return aws.client(cast(aws.Service, service))
+        return client(cast(Service, service))
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency.parking import park
+from shared.idempotency.sqs import park
 from tests.harness import samples
 from tests.harness.interceptor import Killed, killed_before
 from tests.harness.moto_world import World

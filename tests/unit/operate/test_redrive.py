@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency import clock as clocks
+from shared.idempotency import runtime
 from tests.harness import samples
 from tests.harness.interceptor import FakeClock, Killed, killed_after, killed_before, meanwhile, refused
 from tests.harness.lost_messages import answer
@@ -152,7 +152,7 @@ def test_where_nothing_can_be_sent_it_soon_gives_up(world: World, deployment: De
 def test_a_message_that_is_parked_again_at_once_does_not_go_round_for_ever(
     world: World, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clocks, "SYSTEM", FakeClock(0))  # so that all that lies there came later
+    monkeypatch.setattr(runtime.current(), "clock", FakeClock(0))  # every parked message came later
     parked(world, "payments", "ord_1")
 
     done = redriven(deployment)

@@ -9,7 +9,7 @@ from botocore import xform_name
 from botocore.model import ServiceModel
 
 from functions.email import ses
-from shared.idempotency import sending
+from shared.idempotency import outbox
 from shared.orders.repository import Orders
 from tests.harness import runbook
 from tests.unit.operate.conftest import QUEUES
@@ -100,7 +100,7 @@ def actions_of_the_commands() -> set[str]:
     tools = ROOT / "tools"
     files = [*tools.glob("operate/*.py"), tools / "account.py", tools / "deployed.py"]
     source = "\n".join(
-        [*(file.read_text() for file in files), inspect.getsource(sending), inspect.getsource(Orders.get)]
+        [*(file.read_text() for file in files), inspect.getsource(outbox), inspect.getsource(Orders.get)]
     )
     called = set(re.findall(r'\.(?:get_paginator\(")?(\w+)["(]', source))
     made = {f"{name}:{op}" for name in SERVICES for op in client(name).operation_names if xform_name(op) in called}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import stripe
 
-from shared.idempotency import clock
+from shared.idempotency import epoch_ms, iso
 from tests.harness.driver import Pipeline
 from tests.harness.witnesses import Log, log
 from tests.unit.operate.test_audit import change, charge, order_done, order_placed
@@ -20,7 +20,7 @@ __all__ = ["log"]
 
 def logged(deployment: Deployment, function: str, *lines: dict[str, Any]) -> None:
     """Lines in a function's log group."""
-    now_ms = clock.SYSTEM.now_ms()
+    now_ms = epoch_ms()
     events = [{"timestamp": now_ms, "message": json.dumps(line)} for line in lines]
     deployment.session.logs.groups.setdefault(f"logs-of-{function}", []).extend(events)
 
@@ -215,7 +215,7 @@ def test_while_the_provider_is_down_the_rest_is_told(
 
 def test_what_is_known_to_the_second_has_no_fraction_and_stands_behind_all_else_of_that_second() -> None:
     assert whole_second(1_800_000_000) == "2027-01-15T08:00:00Z"
-    assert sorted([whole_second(1_800_000_000), clock.iso(1_800_000_000_999), clock.iso(1_800_000_001_000)]) == [
+    assert sorted([whole_second(1_800_000_000), iso(1_800_000_000_999), iso(1_800_000_001_000)]) == [
         "2027-01-15T08:00:00.999Z",
         "2027-01-15T08:00:00Z",
         "2027-01-15T08:00:01.000Z",

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from functions.order.handler import handler
-from shared.idempotency.events import Envelope
+from shared.idempotency.events import CloudEvent
 from shared.idempotency.outbox import unpack
 from shared.orders.events import OrderRequested
 from tests.harness import samples
@@ -30,7 +30,7 @@ def row_of(world: World, order_id: str) -> Row:
     return row
 
 
-def emitted(world: World, order_id: str) -> tuple[Envelope, str | None]:
+def emitted(world: World, order_id: str) -> tuple[CloudEvent, str | None]:
     """The one event in the record's outbox, and its trace."""
     record = world.record(f"order.place#{order_id}")
     assert record is not None

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from functions.api import placing
+from functions.api.create_order import request_order
 from functions.email.handler import send
 from functions.order.handler import place
 from functions.payment.handler import charge
-from shared.idempotency import Event, Permanent
-from shared.idempotency.events import decode, fingerprint
+from shared.idempotency import Event, Permanent, fingerprint
 from shared.orders.events import NewOrder, OrderDeclined, OrderPaid, OrderPlaced, OrderRequested
 from shared.orders.money import MAX_AMOUNT
+from tests.harness.decoding import decode
 from tests.unit.orders.samples import DATA, order
 
 FACTS = {"order_id": "ord_1", "currency": "EUR", "total": 2500}
@@ -49,7 +49,7 @@ def test_each_events_id_is_its_order_and_its_type(kind: str) -> None:
 
 
 def test_record_keys_are_pinned_for_ever() -> None:
-    assert placing.request_step("me").record_key(order()) == "order.request#ord_1"
+    assert request_order.record_key(order()) == "order.request#ord_1"
     assert place.record_key(order()) == "order.place#ord_1"
     assert charge.record_key(EVENTS["order.placed"][0]) == "payment.charge#ord_1"  # type: ignore[arg-type]
     assert send.record_key(EVENTS["order.paid"][0]) == "email.send#ord_1"  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ def test_any_other_trouble_is_told(world: World, fault: Fault) -> None:
     with pytest.raises(ClientError):
         orders().fix_intent("ord_1", "pi_1")
     with pytest.raises(ClientError):
-        orders().swept(row, 9)
+        orders().record_sweep(row, 9)
 
 
 def test_the_sweep_finds_open_orders_of_all_shards_by_age(world: World) -> None:
@@ -83,7 +83,7 @@ def test_a_swept_order_counts_its_age_anew(world: World) -> None:
     row = orders().get("ord_1")
     assert row is not None
 
-    orders().swept(row, 500)
+    orders().record_sweep(row, 500)
 
     after = orders().get("ord_1")
     assert after is not None
@@ -98,6 +98,6 @@ def test_an_order_that_moved_or_closed_meanwhile_keeps_its_own_mark(world: World
     for moved in (put_row(world, "paid", open_since=200), put_row(world, "paid", open_since=None, open_shard=None)):
         world.dynamodb.put_item(TableName="orders", Item=moved)
 
-        orders().swept(row, 500)
+        orders().record_sweep(row, 500)
 
         assert world.row("ord_1") == moved

@@ -7,9 +7,10 @@ import pytest
 from boto3.dynamodb.types import TypeSerializer
 
 from shared.idempotency import Event
+from shared.orders import parse_row
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced
 from shared.orders.repository import orders
-from shared.orders.row import OPEN_SHARDS, Order, open_marks, read, values
+from shared.orders.row import OPEN_SHARDS, Order, open_marks, values
 from tests.harness.moto_world import World
 from tests.unit.orders.samples import order, put_row
 
@@ -39,7 +40,7 @@ def test_an_order_that_is_not_there_is_none(world: World) -> None:
 
 def test_a_row_that_is_not_one_of_ours_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
-        read(values({"order_id": "ord_1", "state": "paid"}))
+        parse_row(values({"order_id": "ord_1", "state": "paid"}))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency import KeyReused, NotDone, Permanent, Write
-from shared.idempotency.clock import iso
-from shared.idempotency.events import fingerprint
+from shared.idempotency import KeyReused, NotDone, Permanent, Write, fingerprint, iso
 from shared.orders import writes
 from shared.orders.repository import orders
 from tests.harness.moto_world import World
@@ -36,27 +34,27 @@ def perform(world: World, write: Write) -> bool:
 
 def request(world: World, caller: str = "me", unit_price: int = 1250) -> Write:
     wanted = order("api_1", unit_price)
-    return writes.request("orders", wanted, caller=caller, correlation_id="c-1", now_ms=world.clock.now_ms())
+    return writes.record_request("orders", wanted, caller=caller, correlation_id="c-1", now_ms=world.clock.now_ms())
 
 
 def place(world: World, order_id: str, unit_price: int = 1250) -> Write:
     wanted = order(order_id, unit_price)
-    return writes.place("orders", wanted, correlation_id="c-2", now_ms=world.clock.now_ms())
+    return writes.record_placed("orders", wanted, correlation_id="c-2", now_ms=world.clock.now_ms())
 
 
 def paid(world: World, intent_id: str = "pi_1") -> Write:
     now_ms = world.clock.now_ms()
-    return writes.mark_paid("orders", "ord_1", intent_id=intent_id, charge_id="ch_1", now_ms=now_ms)
+    return writes.record_paid("orders", "ord_1", intent_id=intent_id, charge_id="ch_1", now_ms=now_ms)
 
 
 def declined(world: World, intent_id: str = "pi_1") -> Write:
     now_ms = world.clock.now_ms()
-    return writes.mark_declined("orders", "ord_1", intent_id=intent_id, reason="no", now_ms=now_ms)
+    return writes.record_declined("orders", "ord_1", intent_id=intent_id, reason="no", now_ms=now_ms)
 
 
 def mailed(world: World, state: str = "paid", mail: str = "receipt", mail_id: str = "m-1") -> Write:
     now_ms = world.clock.now_ms()
-    return writes.mark_mailed("orders", "ord_1", state=state, mail=mail, mail_id=mail_id, now_ms=now_ms)
+    return writes.record_mailed("orders", "ord_1", state=state, mail=mail, mail_id=mail_id, now_ms=now_ms)
 
 
 def read(order_id: str = "ord_1") -> Any:

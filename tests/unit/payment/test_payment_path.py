@@ -13,8 +13,8 @@ import requests
 
 from functions.payment.handler import charge, handler
 from functions.payment_sandbox import auth
-from shared import aws
-from shared.orders.row import read
+from shared.idempotency import client
+from shared.orders import parse_row
 from tests.harness.line import cut_before, meanwhile
 from tests.harness.shop import WORKER_S, Delivery, Shop, metrics
 
@@ -25,7 +25,7 @@ def test_a_placed_order_is_charged_once_and_told(shop: Shop) -> None:
     assert shop.deliver(delivery) == []
 
     shop.settled_once()
-    row = read(shop.world.row("ord_1") or {})
+    row = parse_row(shop.world.row("ord_1") or {})
     assert shop.result() == {
         "order_id": "ord_1",
         "total": 2500,
@@ -47,7 +47,7 @@ def test_an_order_is_paid_when_the_provider_confirmed_and_not_before(shop: Shop)
 
     shop.deliver(shop.delivery())
 
-    assert read(shop.world.row("ord_1") or {}).paid_at == "2027-01-15T08:00:01.500Z"
+    assert parse_row(shop.world.row("ord_1") or {}).paid_at == "2027-01-15T08:00:01.500Z"
 
 
 def test_a_first_charge_takes_two_calls_to_the_provider_and_four_to_dynamodb(shop: Shop) -> None:
@@ -71,7 +71,7 @@ def test_a_decline_takes_three_calls_to_the_provider(shop: Shop) -> None:
 def test_a_decline_is_a_stored_result_that_is_replayed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     delivery = shop.delivery("pm_card_chargeDeclinedInsufficientFunds")
     shop.deliver(delivery)
-    row = read(shop.world.row("ord_1") or {})
+    row = parse_row(shop.world.row("ord_1") or {})
     stored = shop.result()
     calls = list(shop.line.calls)
 
@@ -214,5 +214,5 @@ def _form(request: dict[str, object]) -> dict[str, list[str]]:
 
 
 def _rotate(secret: str, api_key: str) -> None:
-    aws.client("secretsmanager").put_secret_value(SecretId=secret, SecretString=api_key)
+    client("secretsmanager").put_secret_value(SecretId=secret, SecretString=api_key)
     auth._secret.cache_clear()

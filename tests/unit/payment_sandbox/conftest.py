@@ -12,7 +12,7 @@ from moto import mock_aws
 
 from functions.payment_sandbox import auth, host, store
 from functions.payment_sandbox.handler import handler
-from shared.aws import Service, make_client
+from shared.idempotency.runtime import Service, make_client
 from tests.harness.http_lambda import serve
 
 TABLE = "ledger"

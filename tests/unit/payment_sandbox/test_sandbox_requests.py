@@ -11,7 +11,7 @@ import stripe
 
 from functions.payment_sandbox import auth
 from functions.payment_sandbox.handler import handler
-from shared.idempotency.telemetry import logger
+from shared.idempotency import logger
 from tests.harness.http_lambda import Context
 from tests.unit.payment_sandbox.conftest import Clock, Connect, Shop, seen
 

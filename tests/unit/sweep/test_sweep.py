@@ -9,10 +9,10 @@ import pytest
 from functions.order.handler import handler as place
 from functions.sweep.handler import DAY_S, NotSwept, handler, wait_s
 from shared.idempotency import Event
-from shared.idempotency.events import decode
 from shared.orders import writes
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced, OrderRequested
 from tests.harness import samples
+from tests.harness.decoding import decode
 from tests.harness.interceptor import Killed, answer_lost, killed_before, meanwhile, refused
 from tests.harness.lost_messages import some_refused
 from tests.harness.moto_world import World
@@ -100,7 +100,7 @@ def test_a_young_order_is_left_alone(world: World) -> None:
 def test_a_final_order_is_never_looked_at(world: World) -> None:
     order = samples.requested()
     samples.pay(world, order)
-    samples.perform(world, writes.mark_mailed("orders", "ord_1", state="paid", mail="receipt", mail_id="1", now_ms=1))
+    samples.perform(world, writes.record_mailed("orders", "ord_1", state="paid", mail="receipt", mail_id="1", now_ms=1))
     world.clock.advance(30 * DAY_S)
     world.wire.sent.clear()
 
@@ -123,7 +123,7 @@ def test_an_order_that_moved_since_the_index_was_read_is_young_again(world: Worl
 def test_an_order_that_became_final_since_the_index_was_read_gets_nothing(world: World) -> None:
     samples.pay(world, samples.requested())
     world.clock.advance(AGE_S)
-    mailed = writes.mark_mailed("orders", "ord_1", state="paid", mail="receipt", mail_id="1", now_ms=1)
+    mailed = writes.record_mailed("orders", "ord_1", state="paid", mail="receipt", mail_id="1", now_ms=1)
     world.wire.plan("GetItem", meanwhile(lambda: samples.perform(world, mailed)))
 
     sweep(world)
@@ -276,7 +276,7 @@ def test_an_order_that_moves_between_send_and_note_keeps_its_own_mark(world: Wor
 def test_an_order_that_ends_between_send_and_note_gets_no_mark(world: World) -> None:
     samples.pay(world, samples.requested())
     world.clock.advance(AGE_S)
-    mailed = writes.mark_mailed("orders", "ord_1", state="paid", mail="receipt", mail_id="1", now_ms=1)
+    mailed = writes.record_mailed("orders", "ord_1", state="paid", mail="receipt", mail_id="1", now_ms=1)
     world.wire.plan("UpdateItem", meanwhile(lambda: samples.perform(world, mailed)))
 
     sweep(world)

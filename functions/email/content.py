@@ -1,18 +1,17 @@
-"""What the customer reads. All of it follows from the order row, so that a second mail is the same as the first."""
+"""The emails' subjects and texts. They depend on the order row only, so a second email equals the first."""
 
 from dataclasses import dataclass
 from html import escape
 
-from shared.orders.money import formatted
-from shared.orders.row import PAID, Order
+from shared.orders import PAID, Order, formatted
 
 RECEIPT = "receipt"
 DECLINE = "decline"
 
 
 @dataclass(frozen=True, slots=True)
-class Mail:
-    """One mail, as text and as HTML. `kind` is RECEIPT or DECLINE."""
+class Email:
+    """One email, as text and as HTML. `kind` is RECEIPT or DECLINE."""
 
     kind: str
     subject: str
@@ -20,12 +19,12 @@ class Mail:
     html: str
 
 
-def mail_about(order: Order) -> Mail:
-    """The receipt of a paid order, or the word that it was declined."""
+def email_about(order: Order) -> Email:
+    """Return the receipt of a paid order, or the notice that the order was declined."""
     return _receipt(order) if order.state == PAID else _decline(order)
 
 
-def _receipt(order: Order) -> Mail:
+def _receipt(order: Order) -> Email:
     title = f"Receipt for order {order.order_id}"
     total = formatted(order.total, order.currency)
     lines = [
@@ -40,18 +39,18 @@ def _receipt(order: Order) -> Mail:
         f"<p>Dear {escape(order.customer.name)},</p>\n<p>{escape(thanks)}</p>\n"
         f"<table>\n{rows}<tr><th>Total</th><th>{escape(total)}</th></tr>\n</table>"
     )
-    return Mail(RECEIPT, title, "\n".join(text), _page(title, body))
+    return Email(RECEIPT, title, "\n".join(text), _page(title, body))
 
 
-def _decline(order: Order) -> Mail:
-    """Why is between the customer and the bank: providers ask not to pass all of their reasons on."""
+def _decline(order: Order) -> Email:
+    """The email names no reason: providers ask merchants not to disclose some of their decline reasons."""
     title = f"Order {order.order_id} was declined"
     total = formatted(order.total, order.currency)
-    said = f"your payment of {total} was declined, so nothing was charged and the order ends here."
+    notice = f"your payment of {total} was declined, so nothing was charged and the order ends here."
     advice = "To try another card, please order again."
-    text = f"Dear {order.customer.name},\n\n{said}\n{advice}\n"
-    body = f"<p>Dear {escape(order.customer.name)},</p>\n<p>{escape(said)}</p>\n<p>{escape(advice)}</p>"
-    return Mail(DECLINE, title, text, _page(title, body))
+    text = f"Dear {order.customer.name},\n\n{notice}\n{advice}\n"
+    body = f"<p>Dear {escape(order.customer.name)},</p>\n<p>{escape(notice)}</p>\n<p>{escape(advice)}</p>"
+    return Email(DECLINE, title, text, _page(title, body))
 
 
 def _page(title: str, body: str) -> str:

@@ -13,11 +13,9 @@ from functions.payment.provider import provider
 from shared.idempotency import (
     Attempt,
     Effect,
-    EffectWithoutState,
     KeyReused,
     NotDone,
     Outcome,
-    Permanent,
     Unknown,
     step,
 )
@@ -54,10 +52,10 @@ def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
         return _settled_before(row)
     intent = _intent_on_the_row(order, row, attempt)
     if intent.status == "requires_confirmation":
-        intent = provider().confirm(intent, attempt)
+        intent = provider().confirm(order, intent, attempt)
     if intent.status in ("requires_payment_method", "requires_action"):
         # The card was declined, or asks for a customer who is not here. Cancelled, no late worker can charge it.
-        intent = provider().cancel(intent, attempt)
+        intent = provider().cancel(order, intent, attempt)
     return _outcome(order, intent, attempt)
 
 
@@ -89,29 +87,20 @@ def _settled_before(row: Order) -> Outcome:
 
 
 def _intent_on_the_row(order: OrderPlaced, row: Order, attempt: Attempt) -> Intent:
-    """The one intent that may be confirmed, as it stands now."""
+    """The one intent that may be confirmed, as it stands now. No code removes an intent from a row."""
     standing = row.intent_id
     if standing is None:
         created = provider().create(order, attempt)
+        if created.status != "requires_confirmation":
+            # Create confirms nothing. The intent itself decides, before its id is fixed on the row.
+            created = provider().retrieve(order, created.id, attempt)
         with harmless("fix the intent"):
             standing = orders().fix_intent(order.order_id, created.id)
         if standing is None:
             raise NotDone(f"order {order.order_id} was settled or is gone")
         if standing == created.id and not attempt.uncertain:
             return created
-    intent = provider().retrieve(standing, attempt)
-    _check(intent, order)
-    return intent
-
-
-def _check(intent: Intent, order: OrderPlaced) -> None:
-    """Raises what keeps a foreign intent from being confirmed, and from settling the order: a person must look."""
-    if (intent.order_id, intent.amount, intent.currency) == (order.order_id, order.total, order.currency):
-        return
-    detail = f"{intent.id} is of {intent.order_id}: {intent.amount} {intent.currency}"
-    if intent.status == "succeeded":
-        raise EffectWithoutState(detail)
-    raise Permanent("intent_mismatch", detail)
+    return provider().retrieve(order, standing, attempt)
 
 
 def _outcome(order: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:

@@ -1,7 +1,8 @@
 """The payment provider: Stripe's own SDK, its answers in the words of a step.
 
 Every call answers with the intent as it stands, also where Stripe spells that as an error with the intent inside: a
-declined card, a state that forbids the call. Anything else is raised as one of the core's errors (troubles.py).
+declined card, a state that forbids the call. Anything else is raised as one of the core's errors (troubles.py), and so
+is an answer that does not fit the order.
 """
 
 import functools
@@ -13,12 +14,15 @@ from dataclasses import replace
 import stripe
 
 from functions.payment.intent import Intent, read, read_from
-from functions.payment.troubles import Replayed, trouble
+from functions.payment.troubles import Missing, Replayed, mismatch, trouble
 from shared import aws
-from shared.idempotency import Attempt
+from shared.idempotency import Attempt, NotDone, Permanent
 from shared.idempotency.harmless import harmless
 from shared.orders.events import OrderPlaced
 from shared.telemetry import logger
+
+# With the queue's back-off, five attempts take at least seven seconds. By then a new intent can be read.
+MISSING_ATTEMPTS = 5
 
 stripe.enable_telemetry = False
 logging.getLogger("stripe").setLevel(logging.WARNING)  # below, it logs what was sent and received
@@ -43,6 +47,8 @@ class Provider:
         def under(key: str) -> Intent:
             return self._ask(
                 "create",
+                order,
+                None,
                 attempt,
                 lambda api: api.v1.payment_intents.create(
                     {
@@ -62,17 +68,19 @@ class Provider:
             # Under this key the failure is all there is for a day. An intent too many charges nobody.
             return under(f"{order.order_id}/{attempt.number}")
 
-    def retrieve(self, intent_id: str, attempt: Attempt) -> Intent:
-        """The intent as it is. Raises NotDone."""
-        return self._ask("retrieve", attempt, lambda api: api.v1.payment_intents.retrieve(intent_id))
+    def retrieve(self, order: OrderPlaced, intent_id: str, attempt: Attempt) -> Intent:
+        """The order's intent as it is. Raises NotDone, Permanent."""
+        return self._ask("retrieve", order, intent_id, attempt, lambda api: api.v1.payment_intents.retrieve(intent_id))
 
-    def confirm(self, intent: Intent, attempt: Attempt) -> Intent:
+    def confirm(self, order: OrderPlaced, intent: Intent, attempt: Attempt) -> Intent:
         """Charge the card; answers what the intent came to. Raises NotDone, Unknown, Permanent.
 
         No payment method is named: a declined intent has lost its own, so that confirming it again charges nothing.
         """
         return self._ask(
             "confirm",
+            order,
+            intent.id,
             attempt,
             lambda api: api.v1.payment_intents.confirm(
                 intent.id,
@@ -85,21 +93,53 @@ class Provider:
             calls=2,  # a declined one is cancelled by the same try
         )
 
-    def cancel(self, intent: Intent, attempt: Attempt) -> Intent:
-        """End an intent that was not paid; one that was paid meanwhile stays so. Raises NotDone."""
-        found = self._ask("cancel", attempt, lambda api: api.v1.payment_intents.cancel(intent.id))
+    def cancel(self, order: OrderPlaced, intent: Intent, attempt: Attempt) -> Intent:
+        """End an intent that was not paid; one that was paid meanwhile stays so. Raises NotDone, Permanent."""
+        found = self._ask("cancel", order, intent.id, attempt, lambda api: api.v1.payment_intents.cancel(intent.id))
         return replace(found, reason=intent.reason)
 
     def _ask(
         self,
         what: str,
+        order: OrderPlaced,
+        intent_id: str | None,
         attempt: Attempt,
         call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
         *,
         charges: bool = False,
         calls: int = 1,
     ) -> Intent:
-        """Make a call. `charges`: it is one that charges somebody; `calls`: so many must still find time."""
+        """Make a call and check its answer.
+
+        `intent_id`: the intent that the call names. `charges`: the call charges somebody. `calls`: so many must still
+        find time. Raises Permanent if the provider does not know the intent after several attempts: the intent stays on
+        the order row, since a second intent could be a second charge.
+        """
+
+        def once() -> Intent:
+            return self._once(what, order, intent_id, attempt, call, charges=charges, calls=calls)
+
+        try:
+            return once()
+        except Missing as missing:
+            if attempt.number < MISSING_ATTEMPTS:
+                raise NotDone(str(missing)) from missing
+        try:
+            return once()  # an outage may have used the attempts up, and this was the first such answer
+        except Missing as missing:
+            raise Permanent("intent_missing", str(missing)) from missing
+
+    def _once(
+        self,
+        what: str,
+        order: OrderPlaced,
+        intent_id: str | None,
+        attempt: Attempt,
+        call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
+        *,
+        charges: bool,
+        calls: int,
+    ) -> Intent:
         api = self._connected()
         attempt.require(calls * sum(self._timeout) + aws.request_s())
         try:
@@ -114,6 +154,8 @@ class Provider:
             intent = read(answer)
             request_id = answer.last_response.request_id if answer.last_response else None
         logger.info("provider", call=what, intent=intent.id, status=intent.status, request_id=request_id)
+        if wrong := mismatch(what, intent, order, intent_id):
+            raise wrong
         return intent
 
     def _connected(self) -> stripe.StripeClient:

@@ -1,7 +1,7 @@
-"""Payment: placed → paid | declined. One payment intent per order, fixed on the row before it may be confirmed.
+"""Payment: placed → paid | declined. One payment intent per order, whose id is on the row before it may be confirmed.
 
-A confirmed intent can not be charged again, so that whatever is redelivered, replayed, killed or wiped, the order is
-charged at most once. An intent that was made and not fixed stays unconfirmed: it never charges anybody.
+A confirmed intent cannot be charged again. So the order is charged at most once, whatever is redelivered, replayed,
+killed or deleted. An intent that was created and is not on the row stays unconfirmed and charges nobody.
 """
 
 import os
@@ -13,24 +13,30 @@ from functions.payment.provider import provider
 from shared.idempotency import (
     Attempt,
     Effect,
-    EffectWithoutState,
     KeyReused,
     NotDone,
     Outcome,
-    Permanent,
     Unknown,
     as_not_done,
     sqs_handler,
     step,
 )
-from shared.orders import writes
-from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced
-from shared.orders.repository import orders
-from shared.orders.row import DECLINED, PAID, REQUESTED, Order
+from shared.orders import (
+    DECLINED,
+    PAID,
+    REQUESTED,
+    Order,
+    OrderDeclined,
+    OrderPaid,
+    OrderPlaced,
+    orders,
+    record_declined,
+    record_paid,
+)
 
 
 class Payment(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The step's stored result; `total` in minor units, `state` paid or declined, ids are the provider's."""
+    """The step's stored result. `total` is in minor units, `state` is paid or declined, ids are the provider's."""
 
     order_id: str
     total: int
@@ -43,30 +49,30 @@ class Payment(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 @step("payment.charge", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL)
 def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
-    """Charge the card, once for ever; a decline is a result, final for the order.
+    """Charge the card at most once. A decline is a result and final for the order.
 
-    What the provider says of the card is a decline. What it says of the request (no such payment method, an amount it
-    does not take) is parked: it may be our mistake, such as a key for another account, and a redrive mends that, while
-    a customer who was told "declined" is gone.
+    If the provider refuses the card, the order is declined. If it refuses the request (no such payment method, an
+    amount outside its limits), the message is parked: the cause may be the operator's, such as the key of another
+    account, and a redrive repeats the request after the repair.
     """
     row = _row_of(order)
     if row.state in (PAID, DECLINED):
-        return _settled_before(row)
-    intent = _intent_on_the_row(order, row, attempt)
+        return _already_settled(row)
+    intent = _intent_on_row(order, row, attempt)
     if intent.status == "requires_confirmation":
-        intent = provider().confirm(intent, attempt)
+        intent = provider().confirm(order, intent, attempt)
     if intent.status in ("requires_payment_method", "requires_action"):
-        # The card was declined, or asks for a customer who is not here. Cancelled, no late worker can charge it.
-        intent = provider().cancel(intent, attempt)
+        # The card was declined, or needs an action of an absent customer. After the cancel no late worker can charge.
+        intent = provider().cancel(order, intent, attempt)
     return _outcome(order, intent, attempt)
 
 
 def _row_of(order: OrderPlaced) -> Order:
-    """The order's row, which holds the same facts. Raises KeyReused for others, NotDone where it is not placed."""
+    """Return the order's row. Raises KeyReused if it holds other facts, NotDone if the order is not placed yet."""
     with as_not_done("read the order"):
         row = orders().get(order.order_id)
     if row is None:
-        raise NotDone(f"order {order.order_id} is missing")  # a table being restored has it again soon
+        raise NotDone(f"order {order.order_id} is missing")  # it comes back if the table is being restored
     if (row.total, row.currency, row.payment_method) != (order.total, order.currency, order.payment_method):
         raise KeyReused(f"order {order.order_id} is another request")
     if row.state == REQUESTED:
@@ -74,8 +80,8 @@ def _row_of(order: OrderPlaced) -> Order:
     return row
 
 
-def _settled_before(row: Order) -> Outcome:
-    """The records have forgotten, the row has not."""
+def _already_settled(row: Order) -> Outcome:
+    """Return the outcome that the row holds: the idempotency record was deleted, the row was not."""
     result = Payment(
         order_id=row.order_id,
         total=row.total,
@@ -85,37 +91,28 @@ def _settled_before(row: Order) -> Outcome:
         charge=row.charge_id,
         reason=row.decline_reason,
     )
-    return Outcome(result=result, publish=[row.next_event] if row.next_event else [], already_done=True)
+    return Outcome(result, publish=[row.next_event] if row.next_event else [], already_done=True)
 
 
-def _intent_on_the_row(order: OrderPlaced, row: Order, attempt: Attempt) -> Intent:
-    """The one intent that may be confirmed, as it stands now."""
-    standing = row.intent_id
-    if standing is None:
+def _intent_on_row(order: OrderPlaced, row: Order, attempt: Attempt) -> Intent:
+    """Return the only intent that may be confirmed, as it is now. No code removes an intent from a row."""
+    intent_id = row.intent_id
+    if intent_id is None:
         created = provider().create(order, attempt)
+        if created.status != "requires_confirmation":
+            # Creating confirms nothing, so the answer is old. The intent is read before its id is fixed on the row.
+            created = provider().retrieve(order, created.id, attempt)
         with as_not_done("fix the intent"):
-            standing = orders().fix_intent(order.order_id, created.id)
-        if standing is None:
-            raise NotDone(f"order {order.order_id} was settled or is gone")
-        if standing == created.id and not attempt.uncertain:
+            intent_id = orders().fix_intent(order.order_id, created.id)
+        if intent_id is None:
+            raise NotDone(f"order {order.order_id} was settled or is missing")
+        if intent_id == created.id and not attempt.uncertain:
             return created
-    intent = provider().retrieve(standing, attempt)
-    _check(intent, order)
-    return intent
-
-
-def _check(intent: Intent, order: OrderPlaced) -> None:
-    """Raises what keeps a foreign intent from being confirmed, and from settling the order: a person must look."""
-    if (intent.order_id, intent.amount, intent.currency) == (order.order_id, order.total, order.currency):
-        return
-    detail = f"{intent.id} is of {intent.order_id}: {intent.amount} {intent.currency}"
-    if intent.status == "succeeded":
-        raise EffectWithoutState(detail)
-    raise Permanent("intent_mismatch", detail)
+    return provider().retrieve(order, intent_id, attempt)
 
 
 def _outcome(order: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:
-    """Only a terminal intent settles the order. Raises Unknown where it is not: wait, and ask about it again."""
+    """Settle the order if the intent has a final status. Otherwise raise Unknown: the next attempt asks again."""
     if intent.status == "succeeded":
         return _paid(order, intent, attempt)
     if intent.status == "canceled":
@@ -124,59 +121,49 @@ def _outcome(order: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:
 
 
 def _paid(order: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:
-    return Outcome(
-        result=Payment(
-            order_id=order.order_id,
-            total=order.total,
-            currency=order.currency,
-            state=PAID,
-            payment_intent=intent.id,
-            charge=intent.charge_id,
-        ),
-        writes=[
-            writes.record_paid(
-                os.environ["ORDERS_TABLE"],
-                order.order_id,
-                intent_id=intent.id,
-                charge_id=intent.charge_id or "",
-                now_ms=attempt.now_ms,
-            )
-        ],
-        publish=[
-            OrderPaid(order_id=order.order_id, currency=order.currency, total=order.total, payment_intent=intent.id)
-        ],
+    result = Payment(
+        order_id=order.order_id,
+        total=order.total,
+        currency=order.currency,
+        state=PAID,
+        payment_intent=intent.id,
+        charge=intent.charge_id,
     )
+    write = record_paid(
+        os.environ["ORDERS_TABLE"],
+        order.order_id,
+        intent_id=intent.id,
+        charge_id=intent.charge_id or "",
+        now_ms=attempt.now_ms,
+    )
+    event = OrderPaid(order_id=order.order_id, currency=order.currency, total=order.total, payment_intent=intent.id)
+    return Outcome(result, [write], [event])
 
 
 def _declined(order: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:
-    return Outcome(
-        result=Payment(
-            order_id=order.order_id,
-            total=order.total,
-            currency=order.currency,
-            state=DECLINED,
-            payment_intent=intent.id,
-            reason=intent.reason,
-        ),
-        writes=[
-            writes.record_declined(
-                os.environ["ORDERS_TABLE"],
-                order.order_id,
-                intent_id=intent.id,
-                reason=intent.reason,
-                now_ms=attempt.now_ms,
-            )
-        ],
-        publish=[
-            OrderDeclined(
-                order_id=order.order_id,
-                currency=order.currency,
-                total=order.total,
-                payment_intent=intent.id,
-                reason=intent.reason,
-            )
-        ],
+    result = Payment(
+        order_id=order.order_id,
+        total=order.total,
+        currency=order.currency,
+        state=DECLINED,
+        payment_intent=intent.id,
+        reason=intent.reason,
     )
+    write = record_declined(
+        os.environ["ORDERS_TABLE"],
+        order.order_id,
+        intent_id=intent.id,
+        reason=intent.reason,
+        now_ms=attempt.now_ms,
+    )
+    event = OrderDeclined(
+        order_id=order.order_id,
+        currency=order.currency,
+        total=order.total,
+        payment_intent=intent.id,
+        reason=intent.reason,
+    )
+    return Outcome(result, [write], [event])
 
 
 handler = sqs_handler(charge)

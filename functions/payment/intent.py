@@ -1,12 +1,15 @@
-"""The payment intent, as far as a payment needs it."""
+"""The parts of a payment intent that a payment needs."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import stripe
 
-# Where the provider names no reason.
+from shared.idempotency import Unknown
+
+# Decline reasons for intents to which the provider gives none.
 _REASONS = {
     "requires_payment_method": "card_declined",
     "requires_action": "authentication_required",
@@ -14,45 +17,69 @@ _REASONS = {
 }
 
 
+_ID = re.compile(r"[A-Za-z0-9_]{1,255}", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A payment intent; `amount` in minor units. https://docs.stripe.com/api/payment_intents/object"""
+    """A payment intent. https://docs.stripe.com/api/payment_intents/object
+
+    `amount` and `received` are in minor units. A fact is None if the answer lacks it or has it in another type.
+    """
 
     id: str
     status: str
-    amount: int
-    currency: str  # upper case, as our events have it
+    amount: int | None
+    received: int | None  # what was really charged
+    currency: str | None  # upper case, as in the pipeline's events
     order_id: str | None
     charge_id: str | None  # of the last charge, paid or not
-    reason: str  # why it is not paid, where that is so
+    reason: str  # of an intent that is not paid
 
 
-def read(found: stripe.PaymentIntent) -> Intent:
-    """From the SDK's spelling."""
+def parse_intent(found: stripe.PaymentIntent) -> Intent:
+    """Parse an answer. Raises Unknown if the answer is not a payment intent, such as the page of a proxy."""
     fields: Mapping[str, Any] = found.to_dict()
-    failure = fields.get("last_payment_error") or {}
+    id_, status, currency = (_text(fields.get(name)) for name in ("id", "status", "currency"))
+    if fields.get("object") != "payment_intent" or not _ID.fullmatch(id_ or "") or not status:
+        raise Unknown("the provider's answer is not a payment intent")
+    metadata, failure = _fields(fields.get("metadata")), _fields(fields.get("last_payment_error"))
     return Intent(
-        id=fields["id"],
-        status=fields["status"],
-        amount=fields["amount"],
-        currency=fields["currency"].upper(),
-        order_id=(fields.get("metadata") or {}).get("order_id"),
-        charge_id=fields.get("latest_charge"),
-        reason=failure.get("decline_code") or failure.get("code") or _REASONS.get(fields["status"], ""),
+        id=id_ or "",
+        status=status,
+        amount=_whole(fields.get("amount")),
+        received=_whole(fields.get("amount_received")),
+        currency=currency.upper() if currency else None,
+        order_id=_text(metadata.get("order_id")),
+        charge_id=_text(fields.get("latest_charge")),
+        reason=_text(failure.get("decline_code")) or _text(failure.get("code")) or _REASONS.get(status, ""),
     )
 
 
-def read_from(error: stripe.StripeError) -> Intent | None:
-    """The intent in an error that is an answer: its card was declined, or its state forbids the call.
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
-    None for any other error: an intent that only waits to be confirmed says nothing of what was refused.
+
+def _whole(value: object) -> int | None:
+    """Return a whole number. A bool is an int in Python, and a float may be NaN: both are refused."""
+    return value if type(value) is int else None
+
+
+def _fields(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def intent_in_error(error: stripe.StripeError) -> Intent | None:
+    """Return the intent in an error that answers the call: a declined card, or a state that forbids the call.
+
+    Returns None for any other error: an unconfirmed intent does not explain what was refused.
     """
     detail = error.error
     if detail is None or detail.payment_intent is None:
         return None
-    intent = read(detail.payment_intent)
+    intent = parse_intent(detail.payment_intent)
     waits = intent.status == "requires_confirmation"
     if isinstance(error, stripe.CardError):
-        reason = detail.decline_code or detail.code or intent.reason
+        reason = _text(detail.decline_code) or _text(detail.code) or intent.reason
         return replace(intent, status="requires_payment_method" if waits else intent.status, reason=reason)
     return None if waits else intent

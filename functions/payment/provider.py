@@ -1,7 +1,8 @@
-"""The payment provider: Stripe's own SDK, its answers in the words of a step.
+"""The payment provider, called with Stripe's own SDK.
 
-Every call answers with the intent as it stands, also where Stripe spells that as an error with the intent inside: a
-declined card, a state that forbids the call. Anything else is raised as one of the core's errors (troubles.py).
+Each call returns the intent as it is now, also if Stripe answers with an error that contains the intent: a declined
+card, or a state that forbids the call. Everything else is raised as an error of the engine (errors.py), and so is an
+answer that does not fit the order.
 """
 
 import logging
@@ -11,19 +12,22 @@ from dataclasses import replace
 
 import stripe
 
-from functions.payment.intent import Intent, read, read_from
-from functions.payment.troubles import Replayed, trouble
-from shared.idempotency import Attempt, as_not_done, client, logger, request_s, runtime
-from shared.orders.events import OrderPlaced
+from functions.payment.errors import Missing, Replayed, mismatch, to_step_error
+from functions.payment.intent import Intent, intent_in_error, parse_intent
+from shared.idempotency import Attempt, NotDone, Permanent, as_not_done, client, logger, request_s, runtime
+from shared.orders import OrderPlaced
+
+# With the queue's back-off, five attempts take at least seven seconds. By then a new intent can be read.
+MISSING_ATTEMPTS = 5
 
 stripe.enable_telemetry = False
-logging.getLogger("stripe").setLevel(logging.WARNING)  # below, it logs what was sent and received
+logging.getLogger("stripe").setLevel(logging.WARNING)  # below this level the SDK logs what it sends and receives
 
 
 class Provider:
-    """Payment intents. Safe to share between threads: each has a connection of its own.
+    """Payment intents. Safe to share between threads: each thread has its own connection.
 
-    No call starts that could not end, with the step's commit after it, before the worker is stopped: NotDone.
+    A call raises NotDone instead of starting if it could not end, with the step's commit after it, before the deadline.
     """
 
     def __init__(self, url: str, secret_arn: str, connect_s: float, read_s: float) -> None:
@@ -34,11 +38,16 @@ class Provider:
         self._client: stripe.StripeClient | None = None
 
     def create(self, order: OrderPlaced, attempt: Attempt) -> Intent:
-        """An intent for the order, not confirmed; for about a day the same one again. Raises NotDone, Permanent."""
+        """Create an unconfirmed intent for the order. For about a day, repeated calls return the same intent.
 
-        def under(key: str) -> Intent:
+        Raises NotDone or Permanent.
+        """
+
+        def create_with(key: str) -> Intent:
             return self._ask(
                 "create",
+                order,
+                None,
                 attempt,
                 lambda api: api.v1.payment_intents.create(
                     {
@@ -53,67 +62,103 @@ class Provider:
             )
 
         try:
-            return under(order.order_id)
+            return create_with(order.order_id)
         except Replayed:
-            # Under this key the failure is all there is for a day. An intent too many charges nobody.
-            return under(f"{order.order_id}/{attempt.number}")
+            # The provider returns its stored failure under this key for a day. A second intent charges nobody.
+            return create_with(f"{order.order_id}/{attempt.number}")
 
-    def retrieve(self, intent_id: str, attempt: Attempt) -> Intent:
-        """The intent as it is. Raises NotDone."""
-        return self._ask("retrieve", attempt, lambda api: api.v1.payment_intents.retrieve(intent_id))
+    def retrieve(self, order: OrderPlaced, intent_id: str, attempt: Attempt) -> Intent:
+        """Return the order's intent as it is now. Raises NotDone or Permanent."""
+        return self._ask("retrieve", order, intent_id, attempt, lambda api: api.v1.payment_intents.retrieve(intent_id))
 
-    def confirm(self, intent: Intent, attempt: Attempt) -> Intent:
-        """Charge the card; answers what the intent came to. Raises NotDone, Unknown, Permanent.
+    def confirm(self, order: OrderPlaced, intent: Intent, attempt: Attempt) -> Intent:
+        """Charge the card and return the intent afterwards. Raises NotDone, Unknown or Permanent.
 
-        No payment method is named: a declined intent has lost its own, so that confirming it again charges nothing.
+        The call names no payment method. A declined intent has lost its method, so confirming it again charges nothing.
         """
         return self._ask(
             "confirm",
+            order,
+            intent.id,
             attempt,
             lambda api: api.v1.payment_intents.confirm(
                 intent.id,
-                {"error_on_requires_action": True},  # the customer is not here to do anything
-                # Another key each try: under the same one a stored 5xx is all there is for a day. What keeps it from
-                # being charged twice is the intent's own state.
+                {"error_on_requires_action": True},  # the customer is not present to act
+                # Each attempt has its own key: under a used key the provider returns a stored 5xx for a day. The
+                # intent's own state prevents a second charge.
                 {"idempotency_key": f"{intent.id}/confirm/{attempt.number}"},
             ),
             charges=True,
-            calls=2,  # a declined one is cancelled by the same try
+            calls=2,  # the same attempt cancels a declined intent
         )
 
-    def cancel(self, intent: Intent, attempt: Attempt) -> Intent:
-        """End an intent that was not paid; one that was paid meanwhile stays so. Raises NotDone."""
-        found = self._ask("cancel", attempt, lambda api: api.v1.payment_intents.cancel(intent.id))
+    def cancel(self, order: OrderPlaced, intent: Intent, attempt: Attempt) -> Intent:
+        """Cancel an unpaid intent. An intent that was paid in the meantime stays paid. Raises NotDone or Permanent."""
+        found = self._ask("cancel", order, intent.id, attempt, lambda api: api.v1.payment_intents.cancel(intent.id))
         return replace(found, reason=intent.reason)
 
     def _ask(
         self,
         what: str,
+        order: OrderPlaced,
+        intent_id: str | None,
         attempt: Attempt,
         call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
         *,
         charges: bool = False,
         calls: int = 1,
     ) -> Intent:
-        """Make a call. `charges`: it is one that charges somebody; `calls`: so many must still find time."""
+        """Make a call and check its answer.
+
+        `intent_id`: the intent that the call names. `charges`: the call charges somebody. `calls`: the number of calls
+        that must fit before the deadline. Raises Permanent if the provider does not know the intent after several
+        attempts: the intent stays on the order row, because a second intent could be a second charge.
+        """
+
+        def once() -> Intent:
+            return self._once(what, order, intent_id, attempt, call, charges=charges, calls=calls)
+
+        try:
+            return once()
+        except Missing as missing:
+            if attempt.number < MISSING_ATTEMPTS:
+                raise NotDone(str(missing)) from missing
+        try:
+            return once()  # an outage may have used up the attempts, and this was the first such answer
+        except Missing as missing:
+            raise Permanent("intent_missing", str(missing)) from missing
+
+    def _once(
+        self,
+        what: str,
+        order: OrderPlaced,
+        intent_id: str | None,
+        attempt: Attempt,
+        call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
+        *,
+        charges: bool,
+        calls: int,
+    ) -> Intent:
         api = self._connected()
         attempt.require(calls * sum(self._timeout) + request_s())
         try:
             answer = call(api)
         except stripe.StripeError as error:
             if isinstance(error, stripe.AuthenticationError) and self._client is api:
-                self._client = None  # the key was rotated: the next call fetches it anew
-            intent, request_id = read_from(error), error.request_id
+                self._client = None  # the key was rotated: the next call fetches it again
+            intent, request_id = intent_in_error(error), error.request_id
             if intent is None:
-                raise trouble(what, error, charges=charges) from error
+                raise to_step_error(what, error, charges=charges) from error
         else:
-            intent = read(answer)
+            intent = parse_intent(answer)
             request_id = answer.last_response.request_id if answer.last_response else None
         logger.info("provider", call=what, intent=intent.id, status=intent.status, request_id=request_id)
+        if wrong := mismatch(what, intent, order, intent_id):
+            raise wrong
         return intent
 
     def _connected(self) -> stripe.StripeClient:
-        """The SDK's client; the API key is fetched once. Raises NotDone where it can not be had."""
+        """Return the SDK's client. The API key is fetched once. Raises NotDone if the key cannot be read."""
         api = self._client
         if api is None:
             with as_not_done("fetch the API key"):
@@ -122,7 +167,7 @@ class Provider:
                 secret["SecretString"].strip(),
                 base_addresses={"api": self._url},
                 http_client=stripe.RequestsClient(timeout=self._timeout),
-                max_network_retries=0,  # it knows no deadline; the message comes back by itself
+                max_network_retries=0,  # the SDK knows no deadline, and the message is redelivered
             )
         return api
 

@@ -259,6 +259,26 @@ def test_a_row_that_names_another_orders_intent_is_put_right_and_redriven(app: A
     assert order_id not in give("make audit").said
 
 
+@about("An intent is missing")
+def test_an_intent_that_the_provider_does_not_know_is_corrected_and_redriven(app: App, give: Operator) -> None:
+    with paused(app, "Payments"):
+        order_id = app.put(app.new_order())
+        reached(app, order_id, "placed")
+        intent = intent_of(provider_of(app), app, order_id)
+        change_row(app, order_id, "SET intent_id = :intent", intent={"S": "pi_unknown"})
+    eventually(parked(app, "Payments", 1), "the message to be parked")
+
+    assert f"{order_id}  intent_missing" in give("make dlq").said
+    story = give("make trace ORDER=$ORDER", ORDER=order_id).said
+    assert "intent_id pi_unknown" in story
+    assert intent in story
+
+    change_row(app, order_id, "SET intent_id = :intent", intent={"S": intent})
+    assert "moved 1 intent_missing" in give("make redrive QUEUE=payments REASON=intent_missing").said
+    charged_once(app, order_id)
+    assert order_id not in give("make audit").said
+
+
 @about("The provider is down")
 def test_an_outage_parks_what_it_outlasts_and_a_pause_keeps_the_rest_waiting(app: App, give: Operator) -> None:
     client = app.running.client("lambda")
@@ -380,12 +400,23 @@ def test_ten_days_later_a_redrive_still_charges_nobody_twice(app: App, give: Ope
 
 def charge_as_a_worker_that_dies(app: App, order_id: str) -> str:
     """Make an order's intent and confirm it, as the payment step does; answers its id."""
-    order = app.tables.order(order_id)
-    assert order is not None
-    api = stripe.StripeClient(
+    api = provider_of(app)
+    intent = intent_of(api, app, order_id)
+    assert api.v1.payment_intents.confirm(intent).status == "succeeded"
+    return intent
+
+
+def provider_of(app: App) -> stripe.StripeClient:
+    return stripe.StripeClient(
         "sk_test_worker", base_addresses={"api": app.outputs["PaymentSandboxUrl"]}, max_network_retries=2
     )
-    intent = api.v1.payment_intents.create(
+
+
+def intent_of(api: stripe.StripeClient, app: App, order_id: str) -> str:
+    """Make an order's intent as the payment step does; its id."""
+    order = app.tables.order(order_id)
+    assert order is not None
+    return api.v1.payment_intents.create(
         {
             "amount": order["total"],
             "currency": order["currency"].lower(),
@@ -394,9 +425,7 @@ def charge_as_a_worker_that_dies(app: App, order_id: str) -> str:
             "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},
         },
         {"idempotency_key": order_id},
-    )
-    assert api.v1.payment_intents.confirm(intent.id).status == "succeeded"
-    return intent.id
+    ).id
 
 
 @about("The idempotency table was lost")

@@ -14,6 +14,7 @@ REPOSITORY = "shared/orders/repository.py"
 WRITES = "shared/orders/writes.py"
 PAYMENT = "functions/payment/handler.py"
 PROVIDER = "functions/payment/provider.py"
+TROUBLES = "functions/payment/troubles.py"
 EMAIL = "functions/email/handler.py"
 SES = "functions/email/ses.py"
 RELAY = "functions/relay/handler.py"
@@ -445,9 +446,41 @@ MUTANTS = (
         PAYMENT_TESTS,
     ),
     Mutant(
+        "use an answer of the provider unchecked",
+        PROVIDER,
+        "        if wrong := mismatch(what, intent, order, intent_id):",
+        "        if (wrong := mismatch(what, intent, order, intent_id)) and not intent:",
+        ("payment-other-create", "payment-other-retrieve", "payment-other-confirm", "payment-other-cancel"),
+        PAYMENT_TESTS,
+    ),
+    Mutant(
+        "believe the status of a created intent",
+        PAYMENT,
+        '        if created.status != "requires_confirmation":',
+        '        if created.status == "no status":',
+        (),
+        PAYMENT_TESTS,
+    ),
+    Mutant(
+        "believe a succeeded intent without its charge",
+        TROUBLES,
+        "(received or not succeeded)",
+        "(received or True)",
+        (),
+        PAYMENT_TESTS,
+    ),
+    Mutant(
+        "wait forever for an intent that the provider does not know",
+        PROVIDER,
+        "            if attempt.number < MISSING_ATTEMPTS:",
+        "            if attempt.number:",
+        (),
+        PAYMENT_TESTS,
+    ),
+    Mutant(
         "leave a declined intent open",
         PAYMENT,
-        "        intent = provider().cancel(intent, attempt)",
+        "        intent = provider().cancel(order, intent, attempt)",
         '        intent = __import__("dataclasses").replace(intent, status="canceled")',
         (),
         PAYMENT_TESTS,
@@ -462,9 +495,9 @@ MUTANTS = (
     ),
     Mutant(
         "take a lost answer of the provider for nothing done",
-        "functions/payment/troubles.py",
-        "    return Unknown(text)",
-        "    return NotDone(text)",
+        TROUBLES,
+        "        return NotDone(text)\n    return Unknown(text)",
+        "        return NotDone(text)\n    return NotDone(text)",
         (),
         PAYMENT_TESTS,
     ),

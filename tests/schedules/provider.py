@@ -4,6 +4,8 @@ To the explorer a request to it is one step; that its inside withstands concurre
 """
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from functions.payment_sandbox import handler as sandbox
 from functions.payment_sandbox import host, store
 from tests.harness.http_lambda import function_url_event
 from tests.harness.interceptor import Context, FakeClock
+from tests.harness.line import CALLS
 from tests.schedules.model import Model
 from tests.schedules.strands import current
 
@@ -59,6 +62,25 @@ def ask(request: requests.PreparedRequest, clock: FakeClock) -> requests.Respons
     finally:
         strand.inside = False
     return response(request, answer["statusCode"], answer["body"], answer["headers"])
+
+
+def with_other_fields(answer: requests.Response, fields: Mapping[str, Any]) -> requests.Response:
+    """The answer with these fields instead, if the request succeeded."""
+    if answer.status_code == 200:
+        answer._content = json.dumps(json.loads(answer.content) | fields).encode()
+    return answer
+
+
+def call_of(operation: str) -> str:
+    """The name of a call: create, retrieve, confirm or cancel."""
+    return next(name for route, name in CALLS.items() if re.fullmatch(route, operation))
+
+
+def plant(model: Model, intent: Mapping[str, Any]) -> None:
+    """Put an intent into the ledger that no worker of this run has made."""
+    partition = store._partition(store.INTENTS, store._period(intent["id"]))
+    item = {**store.key(partition, intent["id"]), "body": {"S": json.dumps(intent)}, "revision": {"N": "1"}}
+    model.tables.call("PutItem", {"TableName": "ledger", "Item": item})
 
 
 def half(request: requests.PreparedRequest, clock: FakeClock, model: Model) -> requests.Response:

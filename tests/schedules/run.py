@@ -4,7 +4,7 @@ A schedule is spelled as its moves: `p` a source starts a delivery, `A` worker A
 with a fault (faults.py), `t` time passes until the next message is visible again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -85,6 +85,7 @@ class Run:
     warm: bool = True  # workers have fetched the provider's API key before
     redrives_left: int = 0  # how often a person puts the oldest message of a DLQ back once all is quiet
     forgetful: bool = False  # the provider forgets its idempotency keys at once, not after a day
+    other_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # call → what the provider answers
     later_s: float = 0  # how much later than it could the next delivery comes, once all is quiet
     skew_ms: int = 0  # how far the clock of the next worker is off
     last: str = ""  # the strand that moved last
@@ -113,7 +114,8 @@ class Run:
             if fault is Fault.HALF:
                 return provider.half(request, self.clock, self.model)
             try:
-                return provider.ask(request, self.clock)
+                answer = provider.ask(request, self.clock)
+                return provider.with_other_fields(answer, self.other_fields.get(provider.call_of(call.operation), {}))
             finally:
                 if self.forgetful:
                     provider.forget_keys(self.model)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from functions.payment_sandbox import objects
+from tests.schedules import provider
 from tests.schedules.bench import Bench
 from tests.schedules.dynamodb import digest, spell
 from tests.schedules.run import Run
@@ -191,6 +193,40 @@ def _payment_forgetful(bench: Bench, run: Run) -> None:
     run.forgetful = True
 
 
+OTHER_ORDER = {"amount": 9900, "metadata": {"order_id": "ord_other"}}
+
+
+def _intent(number: int, **fields: Any) -> dict[str, Any]:
+    """An intent for the order that waits to be confirmed, with these fields instead."""
+    made = objects.payment_intent(2500, "eur", "pm_card_visa", None, {"order_id": ORDER_ID})
+    return {**made, "id": f"pi_{number:024}", "created": 0, **fields}
+
+
+def _payment_with_other_answers(
+    call: str, fields: Mapping[str, Any], method: str = "pm_card_visa", planted: tuple[dict[str, Any], ...] = ()
+) -> Callable[[Bench, Run], None]:
+    """The provider does what a call asks for, and answers with fields of another intent.
+
+    `planted`: intents that the provider has before the run begins. If there are two, the first is on the order row.
+    """
+
+    def prepare(bench: Bench, run: Run) -> None:
+        _payment(method, 1)(bench, run)
+        for intent in planted:
+            provider.plant(run.model, intent)
+        if len(planted) > 1:
+            orders = run.model.tables.items["orders"]
+            row = {**orders[(ORDER_ID,)], "intent_id": {"S": planted[0]["id"]}}
+            run.model.tables.call("PutItem", {"TableName": "orders", "Item": row})
+        run.other_fields = {call: fields}
+
+    return prepare
+
+
+_OWN, _SECOND = _intent(1), _intent(2)
+_OF_ANOTHER_ORDER, _OF_ANOTHER_AMOUNT = _intent(3, **OTHER_ORDER), _intent(4, amount=1)
+
+
 def _email(method: str, copies: int = 2) -> Callable[[Bench, Run], None]:
     def prepare(bench: Bench, run: Run) -> None:
         found = seed(bench, method, "orders", "payments")
@@ -252,6 +288,39 @@ SCENARIOS = {
         Scenario("payment-cold", _payment_cold, PAID),
         Scenario("payment-forgetful", _payment_forgetful, PAID),
         Scenario("payment-another", _payment_of_another_amount, PAID, parked=frozenset({"key_reused"})),
+        # An answer about another order or amount. If a worker fixes, confirms or believes it, an invariant breaks.
+        Scenario(
+            "payment-other-create",
+            _payment_with_other_answers("create", _OF_ANOTHER_ORDER, planted=(_OF_ANOTHER_ORDER,)),
+            PLACED,
+            parked=frozenset({"intent_mismatch"}),
+        ),
+        Scenario(
+            "payment-other-amount-create",
+            _payment_with_other_answers("create", _OF_ANOTHER_AMOUNT, planted=(_OF_ANOTHER_AMOUNT,)),
+            PLACED,
+            parked=frozenset({"intent_mismatch"}),
+        ),
+        Scenario(
+            "payment-other-retrieve",
+            _payment_with_other_answers("retrieve", _SECOND, planted=(_OWN, _SECOND)),
+            PLACED,
+            parked=frozenset({"intent_mismatch"}),
+        ),
+        Scenario(
+            "payment-other-confirm",
+            _payment_with_other_answers("confirm", {**OTHER_ORDER, "status": "canceled"}),
+            PAID,
+            max_running=1,  # with two workers at a time the search takes eight times as many moves
+        ),
+        Scenario(
+            "payment-other-cancel",
+            _payment_with_other_answers(
+                "cancel", {**OTHER_ORDER, "status": "succeeded", "amount_received": 9900}, "pm_card_chargeDeclined"
+            ),
+            DECLINED,
+            max_running=1,
+        ),
         Scenario("payment-slow", _payment("pm_sandbox_slow"), PAID),
         Scenario("payment-error-before", _payment("pm_sandbox_error_before"), PAID),
         Scenario("payment-error-after", _payment("pm_sandbox_error_after"), PAID),

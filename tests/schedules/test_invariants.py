@@ -44,6 +44,12 @@ def charged_by_another_intent(run: Run) -> None:
     row(run, intent_id="pi_another")
 
 
+def charged_another_amount(run: Run) -> None:
+    ledger = run.model.tables.items["ledger"]
+    key, item = next((key, item) for key, item in ledger.items() if key[0].startswith("charge#"))
+    ledger[key] = {**item, "body": {"S": json.dumps(json.loads(item["body"]["S"]) | {"amount": 1})}}
+
+
 def paid_without_charge(run: Run) -> None:
     ledger = run.model.tables.items["ledger"]
     for key in [key for key in ledger if key[0].startswith("charge#")]:
@@ -134,6 +140,7 @@ def clients_disagree(run: Run) -> None:
 TAMPERS: dict[str, tuple[Callable[[Run], None], ...]] = {
     "one_final_state": (settled_twice,),
     "charged_at_most_once": (charged_twice, charged_by_another_intent),
+    "charged_the_total": (charged_another_amount,),
     "state_tells_the_charge": (paid_without_charge, declined_with_charge),
     "a_zombie_wrote_nothing": (committed_by_a_zombie, order_written_by_a_zombie),
     "acknowledged_is_done": (acknowledged_in_progress,),

@@ -10,11 +10,13 @@ from tests.schedules.scenarios import SCENARIOS
 
 ONE_FAULT = (
     *("order", "order-batch", "order-refused", "payment", "payment-declined", "payment-forgetful", "payment-cold"),
+    *("payment-other-create", "payment-other-retrieve", "payment-other-confirm", "payment-other-cancel"),
     *("email", "email-declined", "relay", "api", "api-reused", "chain", "chain-twice"),
 )
 # The provider itself misbehaves there; with a fault of ours on top they belong to the long run.
 NO_FAULT = (
     "payment-another",
+    "payment-other-amount-create",
     "payment-slow",
     "payment-error-before",
     "payment-error-after",

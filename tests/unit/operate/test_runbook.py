@@ -42,8 +42,8 @@ def names(cell: str) -> list[str]:
 def reasons_in_the_code() -> set[str]:
     """All for which something is parked."""
     patterns = {
-        "functions/payment/handler.py": r'Permanent\("(\w+)"',
-        "functions/payment/troubles.py": r'return "(\w+)"|case "(\w+)" \| "(\w+)", _',
+        "functions/payment/provider.py": r'Permanent\("(\w+)"',
+        "functions/payment/errors.py": r'Permanent\("(\w+)"|return "(\w+)"|case "(\w+)" \| "(\w+)", _',
         "functions/email/ses.py": r'Permanent\("(\w+)"',
         "functions/relay/handler.py": r'failed\[.+\] = "(\w+)"',
         "shared/idempotency/errors.py": r'super\(\).__init__\("(\w+)"',

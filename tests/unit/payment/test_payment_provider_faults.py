@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from functions.payment.handler import charge
+from functions.payment.provider import MISSING_ATTEMPTS
 from shared.idempotency import Permanent, StepError
 from shared.orders.repository import orders
 from tests.harness.line import Answer, Apply, Fault, answers_with, cut_after, cut_before, fails_after, refuses
-from tests.harness.shop import Shop
+from tests.harness.shop import Delivery, Shop
 
 REFUSED: dict[str, Fault] = {  # it says itself that it did nothing
     "bad request": refuses(400, "invalid_request_error", code="parameter_unknown", param="x"),
@@ -221,16 +222,55 @@ def test_an_intent_in_an_error_is_no_answer_where_it_only_waits_to_be_confirmed(
     assert shop.intents() == ["requires_confirmation"]
 
 
-def test_an_intent_that_the_provider_does_not_know_is_no_reason_to_make_another(shop: Shop) -> None:
-    """Such as with the key of another account: people mend that."""
-    delivery = shop.delivery()
-    orders().fix_intent("ord_1", "pi_elsewhere")
+@pytest.mark.parametrize("call", ["retrieve", "confirm", "cancel"])
+def test_an_intent_on_the_row_that_the_provider_does_not_know_is_retried_then_parked(shop: Shop, call: str) -> None:
+    delivery = shop.delivery("pm_card_chargeDeclined" if call == "cancel" else "pm_card_visa")
+    intent = _made_by_hand(shop)
+    orders().fix_intent("ord_1", intent)
+    unknown = refuses(404, "invalid_request_error", code="resource_missing", param="intent")
+    shop.line.plan(call, *[unknown] * (MISSING_ATTEMPTS + 1))
+    if call == "cancel":
+        shop.line.plan("retrieve", *[answers_with(status="requires_action")] * MISSING_ATTEMPTS)
 
-    for _ in range(3):
+    for _ in range(MISSING_ATTEMPTS - 1):
         assert shop.deliver(delivery) == ["message-1"]
+        assert shop.parked() == []
+    assert shop.deliver(delivery) == []
 
-    assert shop.line.calls == ["retrieve"] * 3
-    assert shop.parked() == []
+    assert shop.parked() == ["intent_missing"]
+    assert "create" not in shop.line.calls
+    assert (shop.world.row("ord_1") or {})["intent_id"] == {"S": intent}
+    assert shop.charges() == []
+
+
+def test_a_parked_order_whose_intent_the_provider_knows_again_is_charged_once(shop: Shop) -> None:
+    """The usual cause is the key of another account."""
+    delivery = shop.delivery()
+    orders().fix_intent("ord_1", _made_by_hand(shop))
+    unknown = refuses(404, "invalid_request_error", code="resource_missing", param="intent")
+    shop.line.plan("retrieve", *[unknown] * (MISSING_ATTEMPTS + 3))
+    for _ in range(MISSING_ATTEMPTS):
+        shop.deliver(delivery)
+    assert shop.parked() == ["intent_missing"]
+
+    redriven = Delivery(delivery.event, "message-2")
+    assert shop.deliver(redriven) == []  # the key is still wrong: parked again at once
+    assert shop.parked() == ["intent_missing"]
+    shop.until_quiet(Delivery(delivery.event, "message-3"))
+
+    shop.settled_once()
+    assert shop.intents() == ["succeeded"]
+
+
+def test_an_intent_that_can_be_read_only_later_is_waited_for(shop: Shop) -> None:
+    delivery = shop.delivery()
+    shop.line.plan("confirm", cut_after)
+    unknown = refuses(404, "invalid_request_error", code="resource_missing", param="intent")
+    shop.line.plan("retrieve", *[unknown] * (MISSING_ATTEMPTS - 2))
+
+    shop.until_quiet(delivery)
+
+    shop.settled_once()
 
 
 def _declines_in_few_words(apply: Apply) -> Answer:

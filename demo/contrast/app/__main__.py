@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from aws_cdk import App, CfnOutput
@@ -10,6 +11,7 @@ from demo.contrast.app.faults import Faults, with_time_for_faults
 from demo.contrast.app.lane import LaneStack
 from demo.lanes import NAIVE, OURS, POWERTOOLS, Lane
 from stacks.application import build
+from stacks.constructs.assets import set_modes
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.pipeline import PipelineStack
 from stacks.sandbox import SandboxStack
@@ -68,7 +70,7 @@ def main() -> None:
         build_contrast(app)
     except SettingsError as error:
         sys.exit(f"settings: {error}")
-    app.synth()
+    set_modes(Path(app.synth().directory))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from demo.contrast.app.__main__ import build_contrast
 from demo.lanes import NAIVE, POWERTOOLS, Lane
 from stacks.application import build
 from stacks.times import SettingsError
-from tests.stacks.synth import STAGES, new_app
+from tests.stacks.synth import STAGES, new_app, synthesise_under_umask_077, unreadable
 
 Templates = Mapping[str, Mapping[str, Any]]
 
@@ -175,6 +175,12 @@ def test_with_faults_too_all_lanes_have_the_same_timeouts(faulty: Templates) -> 
         return {path: each["Timeout"] for path, each in functions.items() if path[:6] in ("Orders", "Paymen", "Emails")}
 
     assert timeouts("naive-pipeline") == timeouts("powertools-pipeline") == timeouts("pipeline")
+
+
+def test_another_user_can_read_every_asset_of_the_demo_that_was_staged_under_umask_077(tmp_path: Path) -> None:
+    found = synthesise_under_umask_077(tmp_path, "-m", "demo.contrast.app", stage="local", **STAGES["local"], **FAULTS)
+    assert list(found.glob("asset.*/demo/faults/entry.py"))
+    assert unreadable(found) == []
 
 
 @pytest.mark.parametrize("stage", ["sandbox", "prod"])

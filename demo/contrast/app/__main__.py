@@ -1,6 +1,7 @@
 """`python -m demo.contrast.app`: what `cdk synth --app` runs."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -9,6 +10,7 @@ from aws_cdk import App, CfnOutput
 
 from demo.contrast.app.faults import Faults, with_time_for_faults
 from demo.contrast.app.lane import LaneStack
+from demo.faults.plan import OPERATIONS
 from demo.lanes import NAIVE, OURS, POWERTOOLS, Lane
 from stacks.application import build
 from stacks.constructs.assets import set_modes
@@ -25,6 +27,8 @@ def build_contrast(app: App) -> None:
 
     `lanes` in its context names those beside ours, if not all; `faults_journal` a file for all deliveries.
 
+    A stage that the demo does not know is deployed in ours as it is: without faults, and in no other lane.
+
     Raises SettingsError in any stage but local.
     """
     settings = settings_from(app.node.try_get_context)
@@ -36,11 +40,12 @@ def build_contrast(app: App) -> None:
     name = f"effectively-once-{settings.stage}"
     build(app, settings)
     pipeline = cast(PipelineStack, app.node.find_child(f"{name}-pipeline"))
-    lanes = {OURS: pipeline.consumers}
+    known = [consumer for consumer in pipeline.consumers if consumer.function.service in OPERATIONS]
+    lanes = {OURS: known}
     for lane in (NAIVE, POWERTOOLS):
         if wanted is not None and lane.name not in wanted.split(","):
             continue
-        lanes[lane] = _build_lane(app, f"{name}-{lane.name}", settings, lane, pipeline)
+        lanes[lane] = _build_lane(app, f"{name}-{lane.name}", settings, lane, known)
     if seed is not None:
         faults = Faults(app, f"{name}-faults", settings, int(seed), float(percent), journal)
         faults.put_into(pipeline.relay.function, OURS)
@@ -49,12 +54,14 @@ def build_contrast(app: App) -> None:
                 faults.put_into(consumer.function, lane, consumer.timing)
 
 
-def _build_lane(app: App, name: str, settings: Settings, lane: Lane, ours: PipelineStack) -> list[QueueConsumer]:
+def _build_lane(
+    app: App, name: str, settings: Settings, lane: Lane, ours: Sequence[QueueConsumer]
+) -> list[QueueConsumer]:
     """The lane's own tables, payment sandbox and ledger, queues and functions."""
     settings = replace(settings, sender_identity=settings.sender)  # the sender is there already: ours
     data = StatefulStack(app, f"{name}-stateful", settings)
     sandbox = SandboxStack(app, f"{name}-sandbox", settings)
-    pipeline = LaneStack(app, f"{name}-pipeline", settings, lane, data, sandbox.url, ours.consumers)
+    pipeline = LaneStack(app, f"{name}-pipeline", settings, lane, data, sandbox.url, ours)
     pipeline.add_dependency(sandbox)  # which it knows by an output alone
     for stack in (data, sandbox, pipeline):
         for child in stack.node.children:

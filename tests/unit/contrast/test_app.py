@@ -18,7 +18,7 @@ NAME = "effectively-once-local"
 OTHERS = pytest.mark.parametrize("lane", [NAIVE, POWERTOOLS], ids=lambda lane: lane.name)
 OURS = ("stateful", "sandbox", "pipeline", "observability")
 KNOWN = ("Orders", "Payments", "Emails")  # the stages that other lanes have
-KNOWN_OUTPUTS = ("Order", "Payment", "Email", "Idempotency", "Receipts")  # how the names of their outputs begin
+KNOWN_OUTPUTS = ("Order", "Payment", "Email", "Idempotency", "Receipts", "Ledger")  # prefixes of their outputs
 FAULTS = {"faults_seed": "7", "faults_percent": "10"}
 
 

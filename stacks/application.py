@@ -9,6 +9,7 @@ from aws_cdk.cx_api import CloudAssembly
 from stacks.checks import CanNotKeepThePromise, check
 from stacks.checks.assembly import discard, templates_of
 from stacks.checks.model import Model
+from stacks.constructs.assets import set_modes
 from stacks.observability import ObservabilityStack
 from stacks.pipeline import PipelineStack, Provider
 from stacks.sandbox import SandboxStack
@@ -39,6 +40,7 @@ def synthesise(app: App, settings: Settings) -> CloudAssembly:
     """Synthesise an app that can keep the promise. Raises CanNotKeepThePromise, and leaves nothing to deploy."""
     try:
         assembly = app.synth()
+        set_modes(Path(assembly.directory))
         check(Model(templates_of(assembly), settings))
     except Exception:
         discard(Path(app.outdir))

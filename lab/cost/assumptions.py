@@ -43,7 +43,7 @@ ACCESS_LOG_BYTES = 220  # one line of ACCESS_LOG in stacks/constructs/api.py
 TRACED_PER_S = 1
 TRACED_SHARE = 0.05
 
-ALARM_METRICS = 43  # of the 28 alarms in the prod template: a metric-math alarm is billed by its metrics
+ALARM_METRICS = 43  # of the alarms in the prod template: a metric-math alarm is billed by its metrics
 DASHBOARDS = 1
 SECRETS = 1
 SWEEPS_PER_MONTH = 30 * 24 * 4  # `sweep_every_min` in stacks/settings.py

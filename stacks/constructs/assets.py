@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -48,12 +49,27 @@ def shared_layer(scope: Construct, *, third_party: bool) -> lambda_.ILayerVersio
     """
     stack, name = Stack.of(scope), "SharedLayer"
     made = cast(lambda_.ILayerVersion | None, stack.node.try_find_child(name))
-    return made or _layer(stack, name, LayerBundling("layer.txt" if third_party else None, SHARED), SHARED)
+    return made or _layer(stack, name, _bundling("layer.txt" if third_party else None, SHARED), SHARED)
 
 
 def payment_layer(scope: Construct) -> lambda_.LayerVersion:
     """The provider's SDK, which only the payment function should have to load."""
-    return _layer(scope, "PaymentLayer", LayerBundling("payment.txt", None), ROOT / "requirements")
+    return _layer(scope, "PaymentLayer", _bundling("payment.txt", None), ROOT / "requirements")
+
+
+def set_modes(assembly: Path) -> None:
+    """Set the modes of all assets staged in the directory `assembly`: 0755 for folders, 0644 for files.
+
+    The CDK CLI writes the modes of the staged files into the zip, and Lambda reads the code as another user.
+    Under umask 077 the modes of a checkout are 0700 and 0600, so Lambda could not read the code.
+    The hash of an asset does not depend on modes.
+    No asset holds a program. The program of a Lambda extension would need 0755.
+    https://docs.aws.amazon.com/lambda/latest/dg/troubleshooting-deployment.html
+    """
+    for asset in assembly.glob("asset.*"):
+        for path in (asset, *asset.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def _layer(scope: Construct, name: str, local: ILocalBundling, source: Path) -> lambda_.LayerVersion:
@@ -122,3 +138,9 @@ def _drop_services(target: Path) -> None:
     for folder in [*target.glob("botocore/data/*/"), *target.glob("boto3/data/*/")]:
         if folder.name not in get_args(Service):
             shutil.rmtree(folder)
+
+
+@cache
+def _bundling(lock: str | None, package: Path | None) -> LayerBundling:
+    """Return one object for each content: the CDK bundles a layer once if all stacks pass it the same object."""
+    return LayerBundling(lock, package)

@@ -1,7 +1,11 @@
 """Synthesises a stage with the real cdk.json, and reads its templates with names in place of references."""
 
 import json
-from collections.abc import Iterator
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,9 @@ STAGES = {
         "operators": OPERATOR,
     },
 }
+
+METADATA = {"aws:cdk:enable-path-metadata": True, "aws:cdk:enable-asset-metadata": True}  # as the CLI sets them
+ANOTHER_USER = 65534  # a user id that owns no file
 
 Properties = dict[str, Any]
 
@@ -141,12 +148,7 @@ def _path(resource: dict[str, Any]) -> str:
 
 def new_app(outdir: Path, stage: str, **context: str) -> App:
     # As the CLI does it, but without the layers' contents: test_assets.py bundles those.
-    cli = {
-        "aws:cdk:enable-path-metadata": True,
-        "aws:cdk:enable-asset-metadata": True,
-        "aws:cdk:bundling-stacks": [],
-    }
-    return App(outdir=str(outdir), context=FLAGS | cli | {"stage": stage} | context)
+    return App(outdir=str(outdir), context=FLAGS | METADATA | {"aws:cdk:bundling-stacks": [], "stage": stage} | context)
 
 
 def read(app: App, outdir: Path, stage: str) -> Synthesised:
@@ -159,3 +161,57 @@ def synthesise(outdir: Path, stage: str, **context: str) -> Synthesised:
     app = new_app(outdir, stage, **context)
     application.synthesise(app, application.build(app))
     return read(app, outdir, stage)
+
+
+def synthesise_under_umask_077(directory: Path, *command: str, more: Sequence[str] = (), **context: str) -> Path:
+    """Run a CDK app, layers included, in a checkout that was made under umask 077. Returns the cloud assembly.
+
+    `command`: the arguments for Python, such as `app.py`. `more`: other folders that the app needs.
+    """
+    checkout, assembly = directory / "checkout", directory / "cdk.out"
+    for name in ("app.py", "functions", "requirements", "shared", "stacks", *more):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        checkout.mkdir(exist_ok=True)
+        copy(ROOT / name, checkout / name)
+    for path in checkout.rglob("*"):
+        path.chmod(path.stat().st_mode & ~0o077)
+    (checkout / ".cache").symlink_to(ROOT / ".cache")
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=checkout,
+        env=os.environ | {"CDK_OUTDIR": str(assembly), "CDK_CONTEXT_JSON": json.dumps(FLAGS | METADATA | context)},
+        umask=0o077,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return assembly
+
+
+def unreadable(assembly: Path) -> list[str]:
+    """The staged files and folders that another user could not read, each with its mode or its error.
+
+    A process of root reads each file as another user. Other users cannot do so: the modes must be enough for them.
+    """
+    found = [
+        f"{path.stat().st_mode & 0o777:o} {path}"
+        for asset in assembly.glob("asset.*")
+        for path in (asset, *asset.rglob("*"))
+        if path.stat().st_mode & 0o777 != (0o755 if path.is_dir() else 0o644)
+    ]
+    for asset in assembly.glob("asset.*") if os.geteuid() == 0 else ():
+        files = [str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()]
+        read = subprocess.run(
+            ["cat", "--", *files],
+            cwd=asset,
+            user=ANOTHER_USER,
+            group=ANOTHER_USER,
+            extra_groups=[],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        found += read.stderr.splitlines()
+    return found

@@ -1,5 +1,6 @@
 """What is shipped: functions with their own folder only, layers the same byte for byte, for the Lambda platform."""
 
+import json
 import re
 import subprocess
 import sys
@@ -8,11 +9,12 @@ from typing import get_args
 
 import pytest
 from aws_cdk import App, Stack
+from aws_cdk.assertions import Template
 
 from shared.idempotency.runtime import Service
 from stacks.constructs import assets
-from stacks.constructs.assets import ROOT, SHARED, WHEELS, LayerBundling, shared_layer
-from tests.harness.synth import FLAGS, Synthesised
+from stacks.constructs.assets import ROOT, SHARED, WHEELS, LayerBundling, function_code, shared_layer
+from tests.harness.synth import FLAGS, STAGES, Synthesised, synthesise_under_umask_077, unreadable
 
 ELF_MACHINE = slice(18, 20)
 AARCH64 = b"\xb7\x00"
@@ -24,7 +26,12 @@ def bundle(bundling: LayerBundling, into: Path) -> dict[str, bytes]:
     """Run the bundling and read all that it made, by path."""
     into.mkdir()
     assert bundling.try_bundle(str(into))
-    return {str(file.relative_to(into)): file.read_bytes() for file in into.rglob("*") if file.is_file()}
+    return contents(into)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a folder, by path."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def test_a_functions_asset_holds_its_own_folder_and_nothing_else(local: Synthesised) -> None:
@@ -59,35 +66,84 @@ def test_the_cdk_names_the_layer_after_what_is_in_it(tmp_path: Path, monkeypatch
     assert layer_hash("a = 1") == layer_hash("a = 1") != layer_hash("a = 2")
 
 
+@pytest.fixture(scope="module")
+def hardened(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """Stage sandbox with its real layers, synthesised under umask 077."""
+    outdir = synthesise_under_umask_077(
+        tmp_path_factory.mktemp("hardened"), "app.py", stage="sandbox", **STAGES["sandbox"]
+    )
+    names = ("stateful", "sandbox", "pipeline", "observability")
+    templates = {n: json.loads((outdir / f"effectively-once-sandbox-{n}.template.json").read_text()) for n in names}
+    return Synthesised("sandbox", outdir, templates)
+
+
+@needs_wheels
+def test_another_user_can_read_every_asset_that_was_staged_under_umask_077(hardened: Synthesised) -> None:
+    kinds = ("AWS::Lambda::Function", "AWS::Lambda::LayerVersion")
+    shipped = {asset for kind in kinds for asset in hardened.assets(kind).values()}
+    assert shipped == set(hardened.outdir.glob("asset.*"))  # the function of the CDK that empties buckets too
+    assert unreadable(hardened.outdir) == []
+
+
+@needs_wheels
+def test_the_hashes_of_functions_do_not_depend_on_the_umask(hardened: Synthesised, sandbox: Synthesised) -> None:
+    def names(found: Synthesised) -> dict[str, str]:
+        return {path: asset.name for path, asset in found.assets("AWS::Lambda::Function").items()}
+
+    assert names(hardened) == names(sandbox)
+
+
+def test_no_asset_has_the_hash_that_it_had_before_its_modes_were_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assets, "SHARED", tmp_path)
+    (tmp_path / "module.py").write_text("")
+
+    def keys(flags: dict[str, object]) -> set[str]:
+        stack = Stack(App(context=flags), "stack")
+        layer = shared_layer(stack, third_party=False)
+        code = function_code("functions.order").bind(stack).s3_location
+        assert code is not None
+        [content] = Template.from_stack(stack).find_resources("AWS::Lambda::LayerVersion").values()
+        assert layer
+        return {code.object_key, content["Properties"]["Content"]["S3Key"]}
+
+    earlier = {name: flag for name, flag in FLAGS.items() if name != "@aws-cdk/core:assetHashSalt"}
+    assert len(keys(FLAGS) | keys(earlier)) == 4
+
+
 @needs_wheels
 @pytest.mark.parametrize("lock", ["layer.txt", "payment.txt"])
-def test_a_real_layer_is_for_the_lambda_platform_and_the_same_every_time(tmp_path: Path, lock: str) -> None:
-    package = SHARED if lock == "layer.txt" else None
-    first, second = (bundle(LayerBundling(lock, package), tmp_path / name) for name in "ab")
-    assert first == second
-    libraries = {name: content for name, content in first.items() if name.endswith(".so")}
+def test_a_real_layer_is_for_the_lambda_platform_and_the_same_under_each_umask(
+    hardened: Synthesised, tmp_path: Path, lock: str
+) -> None:
+    package, path = (SHARED, "SharedLayer") if lock == "layer.txt" else (None, "PaymentLayer")
+    files = bundle(LayerBundling(lock, package), tmp_path / "layer")
+    assert files == contents(hardened.assets("AWS::Lambda::LayerVersion")[path])
+    libraries = {name: content for name, content in files.items() if name.endswith(".so")}
     assert libraries
     assert {content[ELF_MACHINE] for content in libraries.values()} == {AARCH64}
-    machine_bound = [n for n in first if n.endswith((".pyc", "/RECORD")) or n.startswith("python/bin/")]
+    machine_bound = [n for n in files if n.endswith((".pyc", "/RECORD")) or n.startswith("python/bin/")]
     assert not machine_bound
 
 
 @needs_wheels
-def test_a_real_layer_describes_the_services_that_are_called_and_no_other(tmp_path: Path) -> None:
-    shipped = described(bundle(LayerBundling("layer.txt", SHARED), tmp_path / "layer"))
+def test_a_real_layer_describes_the_services_that_are_called_and_no_other(hardened: Synthesised) -> None:
+    layer = hardened.assets("AWS::Lambda::LayerVersion")["SharedLayer"]
+    shipped = described(contents(layer))
     assert shipped == set(get_args(Service))
 
     # As on Lambda, from the layer alone: each of these clients can be made, and another says what is wrong.
     make = f"import boto3; [boto3.client(each, region_name='us-east-1') for each in {sorted(shipped)}]"
     other = "boto3.client('sns', region_name='us-east-1')"
-    path = f"import sys; sys.path.insert(0, {str(tmp_path / 'layer' / 'python')!r})"
+    path = f"import sys; sys.path.insert(0, {str(layer / 'python')!r})"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", f"{path}; {make}; print(boto3.__file__); {other}"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert str(tmp_path) in done.stdout, done.stderr
+    assert str(layer) in done.stdout, done.stderr
     assert "UnknownServiceError: Unknown service: 'sns'. Valid service names are: dynamodb, s3" in done.stderr
 
 

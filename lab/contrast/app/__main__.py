@@ -1,11 +1,14 @@
 """`python -m lab.contrast.app`: what `cdk synth --app` runs."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from aws_cdk import App, CfnOutput
 from stacks.application import build
+from stacks.constructs.assets import set_modes
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.pipeline import PipelineStack
 from stacks.sandbox import SandboxStack
@@ -16,12 +19,15 @@ from stacks.times import SettingsError, require
 from lab.contrast.app.faults import Faults, with_time_for_faults
 from lab.contrast.app.lane import LaneStack
 from lab.demo.lanes import NAIVE, OURS, POWERTOOLS, Lane
+from lab.faults.plan import OPERATIONS
 
 
 def build_contrast(app: App) -> None:
     """Put all lanes into the app; with `faults_seed` in its context, `faults_percent` of all messages meet a fault.
 
     `lanes` in its context names those beside ours, if not all; `faults_journal` a file for all deliveries.
+
+    A stage that the demo does not know is deployed in ours as it is: without faults, and in no other lane.
 
     Raises SettingsError in any stage but local.
     """
@@ -34,11 +40,12 @@ def build_contrast(app: App) -> None:
     name = f"effectively-once-{settings.stage}"
     build(app, settings)
     pipeline = cast(PipelineStack, app.node.find_child(f"{name}-pipeline"))
-    lanes = {OURS: pipeline.consumers}
+    known = [consumer for consumer in pipeline.consumers if consumer.function.service in OPERATIONS]
+    lanes = {OURS: known}
     for lane in (NAIVE, POWERTOOLS):
         if wanted is not None and lane.name not in wanted.split(","):
             continue
-        lanes[lane] = _build_lane(app, f"{name}-{lane.name}", settings, lane, pipeline)
+        lanes[lane] = _build_lane(app, f"{name}-{lane.name}", settings, lane, known)
     if seed is not None:
         faults = Faults(app, f"{name}-faults", settings, int(seed), float(percent), journal)
         faults.put_into(pipeline.relay.function, OURS)
@@ -47,12 +54,14 @@ def build_contrast(app: App) -> None:
                 faults.put_into(consumer.function, lane, consumer.timing)
 
 
-def _build_lane(app: App, name: str, settings: Settings, lane: Lane, ours: PipelineStack) -> list[QueueConsumer]:
+def _build_lane(
+    app: App, name: str, settings: Settings, lane: Lane, ours: Sequence[QueueConsumer]
+) -> list[QueueConsumer]:
     """The lane's own tables, payment sandbox and ledger, queues and functions."""
     settings = replace(settings, sender_identity=settings.sender)  # the sender is there already: ours
     data = StatefulStack(app, f"{name}-stateful", settings)
     sandbox = SandboxStack(app, f"{name}-sandbox", settings)
-    pipeline = LaneStack(app, f"{name}-pipeline", settings, lane, data, sandbox.url, ours.consumers)
+    pipeline = LaneStack(app, f"{name}-pipeline", settings, lane, data, sandbox.url, ours)
     pipeline.add_dependency(sandbox)  # which it knows by an output alone
     for stack in (data, sandbox, pipeline):
         for child in stack.node.children:
@@ -68,7 +77,7 @@ def main() -> None:
         build_contrast(app)
     except SettingsError as error:
         sys.exit(f"settings: {error}")
-    app.synth()
+    set_modes(Path(app.synth().directory))
 
 
 if __name__ == "__main__":

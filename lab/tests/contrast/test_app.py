@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from stacks.application import build
 from stacks.times import SettingsError
-from tests.harness.synth import STAGES, new_app
+from tests.harness.synth import STAGES, new_app, synthesise_under_umask_077, unreadable
 
 from lab.contrast.app.__main__ import build_contrast
 from lab.demo.lanes import NAIVE, POWERTOOLS, Lane
@@ -17,6 +17,8 @@ Templates = Mapping[str, Mapping[str, Any]]
 NAME = "effectively-once-local"
 OTHERS = pytest.mark.parametrize("lane", [NAIVE, POWERTOOLS], ids=lambda lane: lane.name)
 OURS = ("stateful", "sandbox", "pipeline", "observability")
+KNOWN = ("Orders", "Payments", "Emails")  # the stages that other lanes have
+KNOWN_OUTPUTS = ("Order", "Payment", "Email", "Idempotency", "Receipts", "Ledger")  # prefixes of their outputs
 FAULTS = {"faults_seed": "7", "faults_percent": "10"}
 
 
@@ -71,11 +73,11 @@ def test_a_lane_has_the_queues_of_ours_with_their_times_and_receives(plain: Temp
                 queue["MessageRetentionPeriod"],
             )
             for path, queue in properties(plain[stack], "AWS::SQS::Queue").items()
-            if "Relaying" not in path
+            if path.split("/")[0] in KNOWN
         }
 
     assert times(f"{lane.name}-pipeline") == times("pipeline")
-    assert len(times("pipeline")) == 6
+    assert {path.split("/")[0] for path in times("pipeline")} == set(KNOWN)
 
 
 @OTHERS
@@ -83,7 +85,7 @@ def test_a_lane_has_the_mappings_and_timeouts_of_ours_and_its_own_handlers(plain
     def like(stack: str) -> dict[str, Any]:
         mappings = properties(plain[stack], "AWS::Lambda::EventSourceMapping")
         functions = properties(plain[stack], "AWS::Lambda::Function")
-        steps = [path for path in functions if path.split("/")[0] in ("Orders", "Payments", "Emails")]
+        steps = [path for path in functions if path.split("/")[0] in KNOWN]
         return {
             path: (
                 functions[path]["Timeout"],
@@ -114,8 +116,7 @@ def test_a_lanes_outputs_have_the_names_of_ours_behind_its_prefix(plain: Templat
     ours, own = names(OURS), names(tuple(f"{lane.name}-{name}" for name in OURS[:3]))
     behind = {name.removeprefix(lane.prefix) for name in own}
     assert {f"{lane.prefix}{name}" for name in behind} == own
-    only_ours = ("Api", "Relay", "Sweep", "Alarm")
-    assert {name for name in ours if not name.startswith(only_ours)} == behind
+    assert {name for name in ours if name.startswith(KNOWN_OUTPUTS)} == behind
 
 
 @OTHERS
@@ -172,9 +173,17 @@ def test_with_a_seed_all_lanes_meet_the_same_faults_and_our_relay_besides(faulty
 def test_with_faults_too_all_lanes_have_the_same_timeouts(faulty: Templates) -> None:
     def timeouts(stack: str) -> dict[str, int]:
         functions = properties(faulty[stack], "AWS::Lambda::Function")
-        return {path: each["Timeout"] for path, each in functions.items() if path[:6] in ("Orders", "Paymen", "Emails")}
+        return {path: each["Timeout"] for path, each in functions.items() if path.split("/")[0] in KNOWN}
 
     assert timeouts("naive-pipeline") == timeouts("powertools-pipeline") == timeouts("pipeline")
+
+
+def test_another_user_can_read_every_asset_of_the_demo_that_was_staged_under_umask_077(tmp_path: Path) -> None:
+    found = synthesise_under_umask_077(
+        tmp_path, "-m", "lab.contrast.app", more=("lab", "tools"), stage="local", **STAGES["local"], **FAULTS
+    )
+    assert list(found.glob("asset.*/demo/faults/entry.py"))
+    assert unreadable(found) == []
 
 
 @pytest.mark.parametrize("stage", ["sandbox", "prod"])

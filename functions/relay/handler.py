@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from shared import aws, telemetry
 from shared.idempotency import clock, outbox, parking
+from shared.idempotency.events import UNREADABLE
 from shared.idempotency.sending import LIMIT_BYTES, Post, batches, send
 from shared.telemetry import logger
 
@@ -57,7 +56,7 @@ def _read(records: Sequence[Record], failed: dict[int, str]) -> dict[Post, int]:
             continue  # removed, or nothing to send
         try:
             entries = outbox.unpack(text)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             failed[position] = "unreadable_outbox"
             continue
         for entry in entries:

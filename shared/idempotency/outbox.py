@@ -30,7 +30,7 @@ def pack(events: Sequence[Event], *, correlation_id: str, now_ms: int, trace: st
 
 
 def unpack(outbox: str) -> tuple[Entry, ...]:
-    """Read the attribute. Raises msgspec.DecodeError, also where an envelope is one that no consumer would take."""
+    """Read the attribute. Raises one of UNREADABLE (events.py), also for an envelope that no consumer accepts."""
     entries = _entries.decode(outbox)
     for entry in entries:
         if broken := broken_rule(entry.event):

@@ -47,8 +47,7 @@ def reasons_in_the_code() -> set[str]:
         "functions/email/ses.py": r'Permanent\("(\w+)"',
         "functions/relay/handler.py": r'failed\[.+\] = "(\w+)"',
         "shared/idempotency/errors.py": r'super\(\).__init__\("(\w+)"',
-        "shared/idempotency/events.py": r'Permanent\("(\w+)"',
-        "shared/idempotency/batch.py": r'Permanent\("(\w+)"',
+        "shared/idempotency/events.py": r'Permanent\("(\w+)"| if invalid else "(\w+)"',
         "shared/orders/writes.py": r'Permanent\("(\w+)"',
     }
     found = {

@@ -52,11 +52,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _answer(event: dict[str, Any], deadline: float) -> Answer:
+    authorise(wire.authorization(event))
     try:
         request = wire.read(event, deadline)
     except ValueError as error:
         raise Invalid(f"Invalid request: {error}") from error
-    authorise(request.authorization)
     if "ANSWER_S" in os.environ:
         host.wait(float(os.environ["ANSWER_S"]))
     for route, endpoint in ROUTES.items():

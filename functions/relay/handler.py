@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from shared.idempotency import (
     OutgoingMessage,
     batches,
@@ -24,6 +22,7 @@ from shared.idempotency import (
     telemetry,
     unpack,
 )
+from shared.idempotency.events import UNREADABLE
 from shared.idempotency.outbox import LIMIT_BYTES
 
 OPERATION = "relay"
@@ -67,7 +66,7 @@ def _messages_of(records: Sequence[Record], failed: dict[int, str]) -> dict[Outg
             continue  # a deleted record, or a record without events
         try:
             entries = unpack(text)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             failed[position] = "unreadable_outbox"
             continue
         for entry in entries:

@@ -46,7 +46,8 @@ def measure(quick: bool) -> Figure:
         boto3 = f"import boto3\nfor service in {services}: boto3.client(service)"
         subjects[f"{name}: boto3"] = boto3
         subjects[f"{name}: handler"] = (
-            f"import functions.{name}.handler\nfrom shared import aws\nfor service in {services}: aws.client(service)"
+            f"import functions.{name}.handler\nfrom shared.idempotency import client\n"
+            f"for service in {services}: client(service)"
         )
         if name == "payment":
             subjects["payment: with the SDK"] = f"{STRIPE}\n{boto3}"

@@ -42,7 +42,7 @@ def pack(events: Sequence[Event], *, correlation_id: str, now_ms: int, trace: st
 
 
 def unpack(outbox: str) -> tuple[Entry, ...]:
-    """Decode the attribute's text. Raises msgspec.DecodeError."""
+    """Decode the attribute's text. Raises one of UNREADABLE (events.py), also for an event that no consumer accepts."""
     return _entries.decode(outbox)
 
 

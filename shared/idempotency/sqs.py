@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 MAX_VISIBILITY_S = 11 * 3600
 # SQS accepts ten attributes a message. Parking adds three.
 MAX_KEPT_ATTRIBUTES = 7
+# All attributes of a parked message together, in bytes. A source queue accepts this much beside the largest body
+# (stacks/constructs/queues.py), so that each parked message can be redriven.
+ATTRIBUTES_LIMIT_BYTES = 8 * 1024
+# Parking wrote no longer value: SQS's message ids have up to 100 characters.
+MAX_PARKING_VALUE = 100
 
 Record: TypeAlias = dict[str, Any]  # as in Lambda's SQS event
 
@@ -68,7 +73,10 @@ def receives_to_ride_out(outage_s: int, base_s: int, cap_s: int) -> int:
 
 
 def park(sqs: "SQSClient", dlq_url: str, record: Record, reason: str, now_ms: int) -> None:
-    """Send a record to the dead-letter queue with its reason. Raises botocore's errors: then it is not parked."""
+    """Send a record to the dead-letter queue with its reason, and with the attributes that fit.
+
+    Raises botocore's errors: then the record is not parked.
+    """
     found = record.get("messageAttributes", {})
     attributes = {
         "reason": {"DataType": "String", "StringValue": reason},
@@ -76,11 +84,10 @@ def park(sqs: "SQSClient", dlq_url: str, record: Record, reason: str, now_ms: in
         "original_message_id": _first(found, "original_message_id", record.get("messageId", "unknown")),
         "first_parked_at": _first(found, "first_parked_at", iso(now_ms)),
     }
-    kept = [name for name in found if name not in attributes][:MAX_KEPT_ATTRIBUTES]
     request: dict[str, Any] = {
         "QueueUrl": dlq_url,
         "MessageBody": record["body"],
-        "MessageAttributes": {**{name: _as_sent(found[name]) for name in kept}, **attributes},
+        "MessageAttributes": {**_kept_attributes(found, attributes), **attributes},
     }
     system = record.get("attributes", {})
     if trace := system.get("AWSTraceHeader"):
@@ -91,8 +98,30 @@ def park(sqs: "SQSClient", dlq_url: str, record: Record, reason: str, now_ms: in
     sqs.send_message(**request)
 
 
+def _kept_attributes(found: dict[str, Any], added: dict[str, dict[str, str]]) -> dict[str, dict[str, Any]]:
+    """Return the message's own attributes, up to SQS's number and the limit of bytes."""
+    kept: dict[str, dict[str, Any]] = {}
+    bytes_left = ATTRIBUTES_LIMIT_BYTES - sum(_size(name, value) for name, value in added.items())
+    for name in found:
+        if name in added or len(kept) == MAX_KEPT_ATTRIBUTES:
+            continue
+        attribute = _as_sent(found[name])
+        size = _size(name, attribute)
+        if size <= bytes_left:
+            kept[name] = attribute
+            bytes_left -= size
+    return kept
+
+
+def _size(name: str, attribute: dict[str, Any]) -> int:
+    """Return bytes as SQS counts them: name, type and value."""
+    value = attribute["BinaryValue"] if "BinaryValue" in attribute else attribute["StringValue"].encode()
+    return len(name.encode()) + len(attribute["DataType"].encode()) + len(value)
+
+
 def _first(found: dict[str, Any], name: str, default: str) -> dict[str, str]:
-    return {"DataType": "String", "StringValue": found.get(name, {}).get("stringValue") or default}
+    value = found.get(name, {}).get("stringValue") or default
+    return {"DataType": "String", "StringValue": value if len(value) <= MAX_PARKING_VALUE else default}
 
 
 def _as_sent(found: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,10 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-d
 
 from collections.abc import Iterator
 
-from stacks.checks.model import Finding, Model, Resource, listed, shown, within
-from stacks.checks.wiring import QUEUE, consumed_queues, dlq_of
+from shared.idempotency.events import BODY_LIMIT_BYTES
+from stacks.checks.model import Finding, Model, Resource, listed, number, shown, within
+from stacks.checks.wiring import QUEUE, consumed_queues, dlq_of, environment
+from stacks.constructs.queues import SQS_MESSAGE_LIMIT_BYTES, message_limit_bytes
 from stacks.times import DAY_S
 
 RETENTION_DEFAULT_S = 4 * DAY_S
@@ -97,12 +99,7 @@ def dlq_alarm_counts_visible_messages(model: Model) -> Iterator[Finding]:
     Not on NumberOfMessagesSent, which does not count what SQS itself moves into a DLQ.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
-    parked = {dlq.path: dlq for _, dlq in _pairs(model)}
-    for mapping in model.of_type("AWS::Lambda::EventSourceMapping"):
-        target = model.find(mapping.get("DestinationConfig", "OnFailure", "Destination"))
-        if target and target.type == QUEUE:
-            parked[target.path] = target
-    for queue in parked.values():
+    for queue in _failure_queues(model):
         seen = [what for alarm in model.of_type("AWS::CloudWatch::Alarm") for what in _watches(model, alarm, queue)]
         if None not in seen:
             yield Finding(
@@ -111,6 +108,42 @@ def dlq_alarm_counts_visible_messages(model: Model) -> Iterator[Finding]:
                 + (f" (there is {'; '.join(filter(None, seen))})" if seen else ""),
                 "Parked orders would wait, unseen, until their retention ends.",
                 "Add an alarm on ApproximateNumberOfMessagesVisible of this queue alone, Maximum > 0, with an action.",
+            )
+
+
+def queues_accept_what_is_sent_to_them(model: Model) -> Iterator[Finding]:
+    """A source queue accepts the largest body that its function reads and 8 KB of attributes. A DLQ accepts all.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+    """
+    for queue, source in consumed_queues(model):
+        variables = environment(source.function)
+        if "IDEMPOTENCY_TABLE" not in variables:
+            continue  # the function does not use the idempotency layer
+        limit = number(variables.get("BODY_LIMIT_BYTES", BODY_LIMIT_BYTES))
+        size = message_size(queue)
+        if limit is None or size is None:
+            says = f"MaximumMessageSize {queue.get('MaximumMessageSize')} and BODY_LIMIT_BYTES "
+            says += f"{variables.get('BODY_LIMIT_BYTES')}: one of them is not known before the deployment"
+        elif size != (needed := message_limit_bytes(int(limit))):
+            says = f"MaximumMessageSize {shown(size)}, but BODY_LIMIT_BYTES {shown(limit)} + 8192 = {needed}"
+        else:
+            continue
+        yield Finding(
+            queue.path,
+            says,
+            "A larger size admits messages that are only parked. A smaller one refuses a redrive, because a parked "
+            "message has three more attributes.",
+            "Set MaximumMessageSize to BODY_LIMIT_BYTES + 8192 (BODY_LIMIT_BYTES is 65536 if the function does not set "
+            "it).",
+        )
+    for queue in _failure_queues(model):
+        if message_size(queue) != SQS_MESSAGE_LIMIT_BYTES:
+            yield Finding(
+                queue.path,
+                f"takes parked messages, and MaximumMessageSize is {queue.get('MaximumMessageSize')}",
+                "A message that this queue refuses can never be parked.",
+                f"Set MaximumMessageSize to {SQS_MESSAGE_LIMIT_BYTES}, the largest that SQS has.",
             )
 
 
@@ -163,6 +196,21 @@ def retention_s(queue: Resource) -> float | None:
     return queue.number("MessageRetentionPeriod", default=RETENTION_DEFAULT_S)
 
 
+def message_size(queue: Resource) -> float | None:
+    """MaximumMessageSize in bytes, None if it is not known."""
+    return queue.number("MaximumMessageSize", default=SQS_MESSAGE_LIMIT_BYTES)
+
+
+def _failure_queues(model: Model) -> list[Resource]:
+    """Each DLQ of a consumed queue, and each queue that is the on-failure destination of a mapping."""
+    found = {dlq.path: dlq for _, dlq in _pairs(model)}
+    for mapping in model.of_type("AWS::Lambda::EventSourceMapping"):
+        target = model.find(mapping.get("DestinationConfig", "OnFailure", "Destination"))
+        if target and target.type == QUEUE:
+            found[target.path] = target
+    return list(found.values())
+
+
 def _type(queue: Resource) -> str:
     return "FIFO" if queue.get("FifoQueue") in (True, "true") else "standard"
 
@@ -179,4 +227,5 @@ CHECKS = (
     dlq_keeps_messages_longer,
     messages_get_at_least_three_receives,
     dlq_alarm_counts_visible_messages,
+    queues_accept_what_is_sent_to_them,
 )

@@ -8,8 +8,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from shared.idempotency.events import BODY_LIMIT_BYTES
 from stacks.constructs.function import AppFunction, allow, seconds, step_environment
-from stacks.constructs.queues import private_queue, queue_name
+from stacks.constructs.queues import message_limit_bytes, private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import StatefulStack
 from stacks.times import Calls
@@ -58,6 +59,7 @@ class QueueConsumer(Construct):
             "Queue",
             name,
             retention_s=times.source_retention_s,
+            max_message_bytes=message_limit_bytes(int((environment or {}).get("BODY_LIMIT_BYTES", BODY_LIMIT_BYTES))),
             visibility_timeout=Duration.seconds(timing.visibility_s),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dlq, max_receive_count=timing.max_receives),
         )

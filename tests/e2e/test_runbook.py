@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import stripe
+from botocore.exceptions import ClientError
 
-from shared.idempotency import epoch_ms, iso
+from shared.idempotency import BODY_LIMIT_BYTES, epoch_ms, iso
 from tests.e2e.app import WITHIN_S, App
 from tests.e2e.test_operate import order_without_its_event, placed_event
 from tests.harness import runbook
@@ -182,6 +183,24 @@ def test_a_poison_message_is_seen_told_apart_kept_and_discarded(app: App, give: 
     assert "orders: 2 parked" in left
     assert "1 unparsable" in left
     assert f"{order_id}  schema_invalid" in left
+
+
+@about("A message is too large")
+def test_a_message_that_is_too_large_is_parked_unread_and_discarded(app: App, give: Operator) -> None:
+    order_id = app.put(app.new_order())
+    app.final(order_id)
+    sqs, url = app.running.client("sqs"), app.outputs["OrdersQueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="x" * (BODY_LIMIT_BYTES + 1))
+    eventually(parked(app, "Orders", 1), "the large message to be parked")
+    with pytest.raises(ClientError, match="73728 bytes"):
+        sqs.send_message(QueueUrl=url, MessageBody="x" * 80_000)
+
+    assert "1 too_large" in give("make dlq").said
+    assert "moved 1 too_large" in give("make redrive QUEUE=orders REASON=too_large").said
+    eventually(parked(app, "Orders", 1), "the large message to be parked again")
+    discarded = give("make discard QUEUE=orders REASON=too_large", typed="orders too_large")
+    assert "discarded 1 too_large" in discarded.said
+    assert "orders: empty" in give("make dlq").said
 
 
 @about("A key was reused")

@@ -62,6 +62,7 @@ class SmallApp:
             "Queue",
             queue_name="work",
             retention_period=Duration.days(7),
+            max_message_size_bytes=64 * 1024 + 8 * 1024,
             visibility_timeout=Duration.seconds(60),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dlq, max_receive_count=TIMES.max_receives(60)),
         )

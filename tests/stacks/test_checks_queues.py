@@ -14,6 +14,7 @@ from stacks.checks.queues import (
     dlq_is_of_the_same_type,
     dlq_keeps_messages_longer,
     messages_get_at_least_three_receives,
+    queues_accept_what_is_sent_to_them,
 )
 from tests.stacks.small import ALARM_TOPIC, Break, Fine, SmallApp
 
@@ -69,6 +70,7 @@ def composite(app: SmallApp, tells: bool = True) -> None:
 
 
 DLQ, TYPE, LONGER = consumed_queue_has_a_dlq, dlq_is_of_the_same_type, dlq_keeps_messages_longer
+SIZE = queues_accept_what_is_sent_to_them
 RECEIVES, ALARM = messages_get_at_least_three_receives, dlq_alarm_counts_visible_messages
 
 BREAKS = [
@@ -266,6 +268,48 @@ BREAKS = [
         "small/Dlq",
         ("small/Formula on a formula of several metrics",),
     ),
+    Break(
+        SIZE,
+        "a source queue that accepts the maximum of SQS",
+        lambda app: app.override(app.queue, "MaximumMessageSize", None),
+        "small/Queue",
+        ("MaximumMessageSize 1048576", "BODY_LIMIT_BYTES 65536", "73728"),
+    ),
+    Break(
+        SIZE,
+        "a source queue without room for attributes",
+        lambda app: app.override(app.queue, "MaximumMessageSize", 64 * 1024),
+        "small/Queue",
+        ("MaximumMessageSize 65536", "73728"),
+    ),
+    Break(
+        SIZE,
+        "a function that reads more than its queue accepts",
+        lambda app: app.env("BODY_LIMIT_BYTES", "131072"),
+        "small/Queue",
+        ("BODY_LIMIT_BYTES 131072", "139264"),
+    ),
+    Break(
+        SIZE,
+        "a size known only when it is deployed",
+        lambda app: app.override(app.queue, "MaximumMessageSize", app.parameter()),
+        "small/Queue",
+        ("not known",),
+    ),
+    Break(
+        SIZE,
+        "a DLQ that refuses large messages",
+        lambda app: app.override(app.dlq, "MaximumMessageSize", 256 * 1024),
+        "small/Dlq",
+        ("262144",),
+    ),
+    Break(
+        SIZE,
+        "a failure queue that refuses large messages",
+        lambda app: app.override(app.failures, "MaximumMessageSize", 256 * 1024),
+        "small/Failures",
+        ("262144",),
+    ),
 ]
 
 FINE = [
@@ -302,6 +346,10 @@ FINE = [
     Fine("an alarm that tells through a composite alarm", composite),
     Fine(
         "a threshold known only when it is deployed", lambda app: app.override(app.alarm, "Threshold", app.parameter())
+    ),
+    Fine(
+        "a function and its queue with another limit",
+        lambda app: (app.env("BODY_LIMIT_BYTES", "131072"), app.override(app.queue, "MaximumMessageSize", 139264)),
     ),
     Fine("a queue that nobody consumes", lambda app: sqs.Queue(app.stack, "Idle")),
 ]

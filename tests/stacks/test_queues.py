@@ -149,6 +149,11 @@ def test_failed_records_are_reported_one_by_one(each: Consumer) -> None:
     assert each.mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
+def test_a_queue_accepts_the_largest_body_with_attributes_and_a_dlq_all_that_sqs_has(each: Consumer) -> None:
+    assert each.queue["MaximumMessageSize"] == 64 * 1024 + 8 * 1024
+    assert each.dlq["MaximumMessageSize"] == 1024 * 1024
+
+
 def test_no_filter_may_drop_an_order(each: Consumer) -> None:
     assert "FilterCriteria" not in each.mapping
 

@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import msgspec
-
 from shared.idempotency import Image, outbox, text
+from shared.idempotency.events import UNREADABLE
 from shared.idempotency.records import COMPLETED, INPROGRESS, flag, number
 from shared.orders.row import DECLINED, PAID, PLACED, REQUESTED, Order
 from tools.operate.ledger import Charge
@@ -131,7 +130,7 @@ def _of_records(rules: Rules, order_id: str, alive: Records, parked_in: Collecti
         if events := text(image, "outbox"):
             try:
                 outbox.unpack(events)
-            except msgspec.DecodeError:
+            except UNREADABLE:
                 yield Finding("damaged_outbox", order_id, operation, True)
     mail = alive.get("email.send", {})
     if text(mail, "status") == COMPLETED and flag(mail, "uncertain"):

@@ -3,16 +3,19 @@
 import copy
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from msgspec import inspect
 
-from functions.api.request import PATTERNS
+from functions.api.handler import _CORRELATION_ID
+from functions.api.request import PATTERNS, Request, idempotency_key_of, posted_order
 from shared.idempotency import BODY_LIMIT_BYTES as LIMIT_BYTES
 from shared.orders.events import NewOrder
 from shared.orders.money import MAX_AMOUNT
 from tests.harness.api_fixtures import ORDER, Api
+from tests.harness.growth import assert_linear
 
 
 def order_with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
@@ -179,6 +182,48 @@ def test_a_body_over_the_limit_is_refused_and_one_at_the_limit_is_read(api: Api)
     assert (too_large.status, too_large.problem) == (413, "too-large")
     assert not api.stored
     assert api.post(body.ljust(LIMIT_BYTES)).status == 202
+
+
+@pytest.mark.parametrize("body", ["x" * 6_000_000, b"x" * 6_000_000], ids=["text", "Base64"])
+def test_a_body_far_over_the_limit_is_refused_before_it_is_encoded_or_decoded(
+    api: Api, body: str | bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("functions.api.request._decode", lambda _: pytest.fail("decoded"))
+
+    assert api.post(body).status == 413
+
+
+def test_a_body_in_base64_may_have_as_many_bytes_as_another(api: Api) -> None:
+    assert api.post(json.dumps(ORDER).ljust(LIMIT_BYTES).encode()).status == 202
+    assert api.post(json.dumps(ORDER).ljust(LIMIT_BYTES + 1).encode()).status == 413
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        lambda size: json.dumps("a" + "\u0300\u0316" * (size // 4), ensure_ascii=False),
+        lambda size: f"[{','.join(['1e308'] * (size // 6))}]",
+        lambda size: "9" * size,
+        lambda size: "1e" + "9" * size,
+        lambda size: "[" * size,
+        lambda size: "1" + ',"note":1' * (size // 9),
+        lambda size: "1," + ",".join(f'"f{n}":1' for n in range(size // 11)),
+    ],
+    ids=["marks", "large exponents", "digits", "a long exponent", "nested", "repeated", "fields"],
+)
+def test_the_work_on_a_body_grows_no_faster_than_its_size(note: Callable[[int], str]) -> None:
+    def work(size: int) -> Callable[[], object]:
+        body = json.dumps(ORDER | {"note": "HERE"}).replace('"HERE"', note(size))
+        request = Request("id", "POST", "/orders", {"content-type": "application/json"}, body, False, {})
+        return lambda: posted_order(request)
+
+    assert_linear(work)
+
+
+@pytest.mark.parametrize("unit", ["a", '\\"', ",", " ", '"'])
+def test_the_work_on_headers_grows_no_faster_than_their_size(unit: str) -> None:
+    assert_linear(lambda size: partial(idempotency_key_of, '"' + unit * (size // len(unit))))
+    assert_linear(lambda size: partial(_CORRELATION_ID.fullmatch, unit * (size // len(unit))))
 
 
 def test_the_limit_is_counted_in_bytes_not_in_characters(api: Api) -> None:

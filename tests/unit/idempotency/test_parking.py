@@ -132,3 +132,23 @@ def test_parking_raises_what_sqs_says(world: World) -> None:
 
     with pytest.raises(ClientError):
         park(world.sqs, world.queues["dlq"], bad(), "unparsable", 1)
+
+
+def total_bytes(message: Mapping[str, Any]) -> int:
+    """As SQS counts it for MaximumMessageSize: the body, and name, type and value of each attribute."""
+    size = len(message["MessageBody"].encode())
+    for name, value in message["MessageAttributes"].items():
+        content = value.get("BinaryValue") or value["StringValue"].encode()
+        size += len(name) + len(value["DataType"]) + len(content)
+    return size
+
+
+@pytest.mark.parametrize(
+    "own", [{"a": 8000}, {"a": 20_000}, {"a": 4000, "b": 4000, "c": 100}, {"original_message_id": 8000}]
+)
+def test_the_attributes_of_a_parked_message_leave_room_for_a_redrive(world: World, own: dict[str, int]) -> None:
+    message = parked(world, bad({name: text("x" * size) for name, size in own.items()}))
+
+    assert {"reason", "original_message_id", "first_parked_at"} <= attributes(message).keys()
+    assert total_bytes({**message, "MessageBody": ""}) <= 8 * 1024
+    assert all(len(attributes(message)[name]) == own[name] for name in attributes(message) if name in {"a", "b", "c"})

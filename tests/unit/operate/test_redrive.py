@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency import runtime
+from shared.idempotency import BODY_LIMIT_BYTES, park, runtime
+from stacks.constructs.queues import SQS_MESSAGE_LIMIT_BYTES, message_limit_bytes
 from tests.harness import samples
 from tests.harness.interceptor import FakeClock, Killed, killed_after, killed_before, meanwhile, refused
 from tests.harness.lost_messages import answer
@@ -102,6 +103,32 @@ def test_attributes_and_trace_go_with_the_message(world: World, deployment: Depl
     assert message["MessageAttributes"]["count"] == {"DataType": "Number", "StringValue": "3"}
     assert message["MessageAttributes"]["seal"]["BinaryValue"] == b"\x00\xff"
     assert message["Attributes"]["AWSTraceHeader"] == samples.TRACE
+
+
+def test_the_largest_message_that_is_read_is_parked_and_redriven(world: World, deployment: Deployment) -> None:
+    """The queues refuse what SQS would refuse: MaximumMessageSize counts the attributes."""
+    sizes = {"payments": message_limit_bytes(BODY_LIMIT_BYTES), "payments-dlq": SQS_MESSAGE_LIMIT_BYTES}
+
+    def refuse_larger(request: Any, apply: Any) -> Any:
+        sent = json.loads(request.body)
+        size = len(sent["MessageBody"].encode()) + sum(
+            len(name) + len(value["DataType"]) + len(value["StringValue"].encode())
+            for name, value in sent["MessageAttributes"].items()
+        )
+        if size > sizes[sent["QueueUrl"].rpartition("/")[2]]:
+            return refused("InvalidParameterValue")(request, apply)
+        return apply()
+
+    world.wire.always("SendMessage", refuse_larger)
+    body = samples.body_of(samples.requested()).ljust(BODY_LIMIT_BYTES)
+    own = {"dataType": "String", "stringValue": "x" * (8 * 1024 - len("own" + "String"))}
+    record = {"messageId": "m" * 100, "body": body, "attributes": {}, "messageAttributes": {"own": own}}
+    park(world.sqs, world.queues["payments-dlq"], record, "intent_mismatch", 1)
+
+    done = redriven(deployment, reason="intent_mismatch")
+
+    assert (done.moved, done.failed) == ({"intent_mismatch": 1}, {})
+    assert [message["Body"] for message in world.messages("payments")] == [body]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import requests
 import stripe
 
-from functions.payment_sandbox import auth
+from functions.payment_sandbox import auth, wire
 from functions.payment_sandbox.handler import handler
 from shared.idempotency import logger
 from tests.harness.http_lambda import Context
@@ -195,3 +195,38 @@ def test_every_request_takes_as_long_as_it_is_told_to(
     monkeypatch.setenv("ANSWER_S", "0.35")
     shop.confirm(shop.intent())
     assert clock.waits == [0.35, 0.35]
+
+
+def form_event(body: str, **changes: object) -> dict[str, object]:
+    return {
+        "requestContext": {"http": {"method": "POST"}},
+        "rawPath": "/v1/payment_intents",
+        "headers": {},
+        "body": body,
+    } | changes
+
+
+@pytest.mark.parametrize("base64", [True, False])
+def test_without_a_key_the_body_is_not_read(monkeypatch: pytest.MonkeyPatch, base64: bool) -> None:
+    monkeypatch.setattr(wire, "read", lambda *_: pytest.fail("the body was read before the key was checked"))
+
+    assert handler(form_event("a=b&" * 1_500_000, isBase64Encoded=base64), Context())["statusCode"] == 401
+
+
+@pytest.mark.parametrize("body", ["a=" + "x" * 70_000, "&".join(f"f{n}=1" for n in range(200)), "&" * 1000])
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_too_many_parameters_are_refused(url: str, method: str, body: str) -> None:
+    headers = {"Authorization": "Bearer k"}
+    if method == "GET":
+        event = form_event("", requestContext={"http": {"method": "GET"}}, rawQueryString=body, headers=headers)
+        assert handler(event, Context())["statusCode"] == 400
+        return
+    answer = requests.post(f"{url}/v1/payment_intents", body, headers=headers, timeout=20)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_a_body_far_over_the_limit_is_refused_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("base64.b64decode", lambda *_, **__: pytest.fail("decoded"))
+
+    with pytest.raises(ValueError, match="more than 65536 bytes"):
+        wire.read(form_event("QUFB" * 1_500_000, isBase64Encoded=True), 0)

@@ -1,6 +1,7 @@
 """Relay: from the stream to the queues."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from functions.relay.handler import NotRelayed, handler
 from shared.idempotency import outbox
 from shared.orders.events import OrderDeclined, OrderPaid, OrderPlaced
 from tests.harness import samples
+from tests.harness.growth import assert_linear
 from tests.harness.interceptor import answer_lost, meanwhile, never_sent, refused
 from tests.harness.lost_messages import some_refused
 from tests.harness.moto_world import World
@@ -305,3 +307,18 @@ def test_an_event_that_two_stages_take_goes_to_both_and_trouble_with_one_repeats
 
     assert ids(world, "payments") == ids(world, "emails") == ["ord_1/order.placed"]
     assert world.wire.count("SendMessageBatch") == 3
+
+
+def test_an_outbox_that_is_nested_too_deep_is_parked_alone(world: World) -> None:
+    deep = packed(placed(1)).replace('"data":{', '"data":{"note":' + "[" * 60_000 + "]" * 60_000 + ",")
+
+    relay(world, record(deep, 1), record(packed(placed(2)), 2))
+
+    assert ids(world, "payments") == ["ord_2/order.placed"]
+    assert [reason for _, reason, _ in parked(world)] == ["unreadable_outbox"]
+
+
+def test_the_work_on_an_outbox_grows_no_faster_than_its_size() -> None:
+    """Combining marks are not normalised, and nested data is not followed."""
+    assert_linear(lambda size: partial(outbox.unpack, with_note(1, "a" + "\u0300\u0316" * (size // 4))))
+    assert_linear(lambda size: partial(outbox.unpack, with_note(1, "x").replace('"x"', "[" * size)))

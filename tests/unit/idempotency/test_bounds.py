@@ -10,7 +10,18 @@ import pytest
 from msgspec import Meta
 
 from functions.order.handler import place
-from shared.idempotency import BODY_LIMIT_BYTES, Attempt, Effect, Event, Outcome, Permanent, fingerprint, step
+from shared.idempotency import (
+    BODY_LIMIT_BYTES,
+    Attempt,
+    Effect,
+    Event,
+    Outcome,
+    Permanent,
+    events,
+    fingerprint,
+    sqs,
+    step,
+)
 from tests.harness import samples
 from tests.harness.decoding import decode
 from tests.harness.growth import assert_linear

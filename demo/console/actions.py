@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 from rich.console import Console
 
 from demo.console.book import Armed, Book
@@ -17,7 +16,6 @@ from demo.contrast.verdict import judge
 from demo.faults.arm import Faults
 from demo.faults.plan import Fault, Kind
 from demo.lanes import OURS, Lane
-from demo.local.ministack import REGION
 from demo.local.running import Running
 from demo.progress import Steps
 from demo.sender import Sent
@@ -193,6 +191,4 @@ class Actions:
 
     def _deployment(self, lane: Lane) -> Deployment:
         running = lane.of(self._running)
-        env = running.environment
-        session: Any = boto3.session.Session(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], None, REGION)
-        return Deployment("local", f"local at {running.endpoint}", running.outputs, session, running.endpoint)
+        return Deployment("local", f"local at {running.endpoint}", running.outputs, running.session, running.endpoint)

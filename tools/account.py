@@ -131,7 +131,8 @@ def require_endpoint() -> None:
     except OSError:
         raise Stop(
             f"Nothing listens at AWS_ENDPOINT_URL={endpoint}, which this shell has of a local stack that has ended.\n"
-            "Read the .local/env of one that runs, or: unset AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY"
+            "Read the .local/env of one that runs, or: unset AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY "
+            "AWS_SESSION_TOKEN"
         ) from None
 
 

@@ -41,7 +41,7 @@ class Pipeline:
     def __init__(self, running: Running, lane: Lane) -> None:
         self.lane = lane
         own = lane.of(running)
-        self._running = Counted(own.endpoint, own.outputs, own.tmp)
+        self._running = Counted(own.endpoint, own.outputs, own.tmp, own.token)
         self.asked = self._running.asked
         self._sqs = self._running.client("sqs")
         self._queues = Queues(self._running)

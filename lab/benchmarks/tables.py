@@ -27,7 +27,7 @@ def local_aws() -> Iterator[None]:
         ministack = MiniStack(Path(directory), free_port())
         try:
             ministack.start()
-            os.environ.update(aws_environment(ministack.endpoint))
+            os.environ.update(aws_environment(ministack.endpoint, ministack.token))
             _create()
             yield
         finally:

@@ -7,9 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 from rich.console import Console
-from tools.local.ministack import REGION
 from tools.local.observe import QUEUES, Queues
 from tools.local.running import Running
 from tools.operate.audit import Auditor
@@ -193,6 +191,4 @@ class Actions:
 
     def _deployment(self, lane: Lane) -> Deployment:
         running = lane.of(self._running)
-        env = running.environment
-        session: Any = boto3.session.Session(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], None, REGION)
-        return Deployment("local", f"local at {running.endpoint}", running.outputs, session, running.endpoint)
+        return Deployment("local", f"local at {running.endpoint}", running.outputs, running.session, running.endpoint)

@@ -80,7 +80,8 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     stack = MiniStack(directory, free_port())
     stack.start()
     try:
-        client: Any = boto3.client("dynamodb", endpoint_url=stack.endpoint, **CLIENT)  # type: ignore[call-overload]
+        settings = CLIENT | {"endpoint_url": stack.endpoint, "aws_session_token": stack.token}
+        client: Any = boto3.client("dynamodb", **settings)  # type: ignore[call-overload]
         create_tables(client)
         yield client
     finally:

@@ -25,14 +25,14 @@ class Cdk:
     `synth`: more arguments of `cdk synth`, such as another `--app`.
     """
 
-    def __init__(self, directory: Path, endpoint: str, synth: Sequence[str] = ()) -> None:
+    def __init__(self, directory: Path, endpoint: str, token: str, synth: Sequence[str] = ()) -> None:
         self._directory = directory
         self._endpoint = endpoint
         self._synth = synth
         self._assembly = directory / "cdk.out"
         self._processes: list[subprocess.Popen[str]] = []
         path = {"PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
-        self._environment = clean_environment() | aws_environment(endpoint) | QUIETLY | path
+        self._environment = clean_environment() | aws_environment(endpoint, token) | QUIETLY | path
 
     def bootstrap(self) -> None:
         # Away from cdk.json, as bootstrap would synthesise the app that it names, for nothing.

@@ -2,6 +2,7 @@
 
 import os
 import random
+import secrets
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from tools.local import processes
 from tools.local.errors import LocalStackError
+from tools.local.gateway import END_WITH_STDIN, TOKEN_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 REGION = "eu-central-1"
@@ -21,14 +23,15 @@ START_DEADLINE_S = 60.0
 PORTS = range(20_000, 30_000)
 
 
-def aws_environment(endpoint: str) -> dict[str, str]:
-    """What a client needs to reach the local AWS, and nothing that could reach a real one."""
+def aws_environment(endpoint: str, token: str) -> dict[str, str]:
+    """The variables that a client of the local AWS needs. They cannot reach a real account."""
     return {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
+        TOKEN_VARIABLE: token,
     }
 
 
@@ -65,6 +68,7 @@ class MiniStack:
         self.port = port
         self._stays = stays
         self.endpoint = f"http://127.0.0.1:{port}"
+        self.token = secrets.token_urlsafe(32)
         self.log = directory / "ministack.log"
         self.tmp = directory / "tmp"
         self._process: subprocess.Popen[bytes] | None = None
@@ -90,12 +94,13 @@ class MiniStack:
             "GATEWAY_PORT": str(self.port),
             "BIND_HOST": "127.0.0.1",
             "IOT_MTLS_ENABLED": "0",  # its MQTT port would ignore BIND_HOST
+            TOKEN_VARIABLE: self.token,  # the gateway demands it, Lambda workers inherit it
             "MINISTACK_REGION": REGION,
             "TMPDIR": str(self.tmp),  # it leaves its workers' folders behind: ours go with this directory
         }
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ministack" if self._stays else "tools.local.ministack_child"],
+                [sys.executable, "-m", "tools.local.gateway", *([] if self._stays else [END_WITH_STDIN])],
                 cwd=ROOT,
                 env=clean_environment() | settings,
                 stdin=subprocess.DEVNULL if self._stays else subprocess.PIPE,

@@ -102,9 +102,10 @@ class Mailbox:
 
     def __init__(self, running: Running) -> None:
         self._url = f"{running.endpoint}/_ministack/ses/messages"
+        self._key = running.local_key
 
     def mails(self) -> list[Mail]:
-        by_account = _asked(self._url)["messages"]
+        by_account = _asked(self._url, headers=self._key)["messages"]
         return [
             Mail(
                 tuple(sent["To"]),
@@ -203,6 +204,7 @@ class Queues:
         self._sqs = running.client("sqs")
         self._outputs = running.outputs
         self._peek = f"{running.endpoint}/_ministack/sqs/messages"
+        self._key = running.local_key
 
     def depth(self, name: str) -> Depth:
         """`name` is Orders, Payments or Emails, or one of these with Dlq at the end."""
@@ -215,7 +217,7 @@ class Queues:
     def messages(self, name: str) -> list[Plain]:
         """What lies in a queue, receive counts and attributes included."""
         query = urllib.parse.urlencode({"QueueUrl": self._url(name)})
-        by_account = _asked(f"{self._peek}?{query}")["messages"]
+        by_account = _asked(f"{self._peek}?{query}", headers=self._key)["messages"]
         return [
             message
             for regions in by_account.values()

@@ -1,6 +1,6 @@
 """A deployed app and how to reach it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -8,31 +8,46 @@ import boto3
 from botocore.config import Config
 
 from tools.local import processes
+from tools.local.gateway import LOCAL_KEY, TOKEN_VARIABLE
 from tools.local.ministack import aws_environment
 
 
 @dataclass(frozen=True)
 class Running:
-    """A deployed app and how to reach it. `tmp` holds the workers' folders of this local AWS and of no other."""
+    """A deployed app and how to reach it. `tmp` holds the workers' folders of this local AWS and of no other.
+
+    `token` is the session token that this local AWS demands.
+    """
 
     endpoint: str
     outputs: dict[str, str]
     tmp: Path
+    token: str = field(default="", repr=False)
 
     @property
     def environment(self) -> dict[str, str]:
-        return aws_environment(self.endpoint)
+        return aws_environment(self.endpoint, self.token)
 
-    def client(self, service: str) -> Any:
-        """A boto3 client of this local AWS, whatever the caller's own AWS settings say."""
+    @property
+    def local_key(self) -> dict[str, str]:
+        """The header of requests to `/_ministack/...`."""
+        return {LOCAL_KEY: self.token}
+
+    @property
+    def session(self) -> Any:  # Any: the stubs know a client by its literal name only
+        """A boto3 session with the credentials of this local AWS, whatever the caller's own AWS settings are."""
         environment = self.environment
-        session: Any = boto3.session.Session(  # Any: the stubs know a client by its literal name only
+        return boto3.session.Session(
             aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+            aws_session_token=environment[TOKEN_VARIABLE],
             region_name=environment["AWS_REGION"],
         )
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of this local AWS."""
         config = Config(connect_timeout=2, read_timeout=20, max_pool_connections=32)
-        return session.client(service, endpoint_url=self.endpoint, config=config)
+        return self.session.client(service, endpoint_url=self.endpoint, config=config)
 
     def workers(self, function_name: str) -> list[int]:
         """The pids of the function's running workers."""

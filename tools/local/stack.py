@@ -43,8 +43,8 @@ class LocalStack:
     def start(self) -> Running:
         """Raises LocalStackError if any part fails; nothing is left running then."""
         self.ministack.require_free_port()
-        self.directory.mkdir(parents=True, exist_ok=True)
-        cdk = Cdk(self.directory, self.ministack.endpoint, self._synth_arguments)
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # the token is in here
+        cdk = Cdk(self.directory, self.ministack.endpoint, self.ministack.token, self._synth_arguments)
         try:
             with self._steps:
                 return self._bring_up(cdk)
@@ -69,7 +69,7 @@ class LocalStack:
                 raise
         with self._steps.step("cdk deploy") as tell:
             outputs = flatten(cdk.deploy(tell))
-        running = Running(self.ministack.endpoint, outputs, self.ministack.tmp)
+        running = Running(self.ministack.endpoint, outputs, self.ministack.tmp, self.ministack.token)
         with self._steps.step("warm-up of the payment sandboxes"):
             warm_up(running)
         return running

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 
 from tools.local import processes
 from tools.local.errors import LocalStackError
-from tools.local.ministack import ROOT, MiniStack, aws_environment
+from tools.local.gateway import TOKEN_VARIABLE
+from tools.local.ministack import ROOT, MiniStack
 from tools.local.running import Running
 
 DIRECTORY = ROOT / ".local"
@@ -39,6 +40,7 @@ def record_process(ministack: MiniStack) -> None:
 
 def record_deployment(running: Running) -> None:
     """Write what clients read. The outputs come last: where they are, the app is ready."""
+    ENVIRONMENT.touch(mode=0o600)  # the token is for this user only
     ENVIRONMENT.write_text("".join(f"{name}={value}\n" for name, value in running.environment.items()))
     OUTPUTS.write_text(json.dumps(running.outputs, indent=2) + "\n")
 
@@ -48,8 +50,9 @@ def running() -> Running:
     state = read()
     if state is None or not state.is_alive() or not OUTPUTS.exists():
         raise LocalStackError("No local stack is running: `make up` starts one.")
-    endpoint = aws_environment(f"http://127.0.0.1:{state.port}")["AWS_ENDPOINT_URL"]
-    return Running(endpoint, json.loads(OUTPUTS.read_text()), DIRECTORY / "tmp")
+    environment = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines())
+    outputs = json.loads(OUTPUTS.read_text())
+    return Running(environment["AWS_ENDPOINT_URL"], outputs, DIRECTORY / "tmp", environment[TOKEN_VARIABLE])
 
 
 def clear() -> None:

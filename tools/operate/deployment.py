@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -16,7 +15,6 @@ from tools import deployed
 from tools.account import Stop, current_account
 from tools.local import state
 from tools.local.errors import LocalStackError
-from tools.local.ministack import REGION
 
 RELAY = "relay"  # its failure queue has no source: nothing of it is redriven
 PROVIDER = "payment_sandbox"  # outside the pipeline: it is asked itself, and no log of its own is read
@@ -109,9 +107,7 @@ def find(stage: str) -> Deployment:
             running = state.running()
         except LocalStackError as error:
             raise Stop(f"{error} For an account: STAGE=sandbox or STAGE=prod.") from None
-        env = running.environment  # never an account of the caller's own
-        session: Any = boto3.session.Session(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], None, REGION)
-        return Deployment("local", f"local at {running.endpoint}", running.outputs, session, running.endpoint)
+        return Deployment("local", f"local at {running.endpoint}", running.outputs, running.session, running.endpoint)
     account = current_account()
     at = f" at {endpoint}" if (endpoint := os.environ.get("AWS_ENDPOINT_URL")) else ""
     try:

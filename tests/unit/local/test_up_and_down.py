@@ -12,6 +12,8 @@ import pytest
 from tools.local import __main__ as command
 from tools.local import processes, state
 from tools.local.errors import LocalStackError
+from tools.local.ministack import MiniStack
+from tools.local.running import Running
 
 OUTPUTS = {"ApiUrl": "http://127.0.0.1:4567/api", "PaymentSandboxFunctionName": "sandbox-1"}
 
@@ -39,7 +41,22 @@ def somebody() -> Iterator[subprocess.Popen[bytes]]:
 def recorded(pid: int, started_at: str | None, outputs: bool = True) -> None:
     state.STATE.write_text(json.dumps({"pid": pid, "started_at": started_at, "port": 4567}))
     if outputs:
-        state.OUTPUTS.write_text(json.dumps(OUTPUTS))
+        state.record_deployment(Running("http://127.0.0.1:4567", OUTPUTS, state.DIRECTORY / "tmp", "token-1"))
+
+
+def test_clients_read_the_token_from_a_file_of_this_user_only() -> None:
+    recorded(os.getpid(), processes.started_at(os.getpid()))
+    assert "AWS_SESSION_TOKEN=token-1\n" in state.ENVIRONMENT.read_text()
+    assert state.ENVIRONMENT.stat().st_mode & 0o077 == 0
+    running = state.running()
+    assert (running.endpoint, running.local_key) == ("http://127.0.0.1:4567", {"X-Local-Key": "token-1"})
+    assert running.session.get_credentials().token == "token-1"
+
+
+def test_each_local_aws_has_a_token_of_its_own(tmp_path: Path) -> None:
+    first, second = (MiniStack(tmp_path, 4567).token for _ in range(2))
+    assert first != second
+    assert len(first) >= 32
 
 
 def test_up_a_second_time_starts_nothing_and_says_how_to_deploy_anew(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`python -m lab/benchmarks`: runs the figures one after the other, shows them, and writes them down."""
+"""`python -m lab.benchmarks`: runs the figures one after the other, shows them, and writes them down."""
 
 import argparse
 import json
@@ -12,6 +12,7 @@ from lab.benchmarks.perf_page import fill
 from lab.benchmarks.table import shown, summary
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 # In this order, the quick ones first.
 FIGURES = ("requests", "cpu", "own", "batch", "imports", "size", "memory", "throughput", "growth", "commands")
 MODULES = {"batch": "batches"}
@@ -23,8 +24,8 @@ class Failed(Exception):
 
 def run(name: str, quick: bool) -> dict[str, Any]:
     """Measure one figure in a process of its own. Raises Failed."""
-    command = [sys.executable, "-m", "benchmarks.one", MODULES.get(name, name), *(["quick"] if quick else [])]
-    done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "lab.benchmarks.one", MODULES.get(name, name), *(["quick"] if quick else [])]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(f"{name}: {done.stderr.strip()[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -33,7 +34,7 @@ def run(name: str, quick: bool) -> dict[str, Any]:
 
 def main() -> int:
     """The exit status: 1 where a figure could not be measured. A goal that was missed is told, it is no failure."""
-    parser = argparse.ArgumentParser(prog="python -m lab/benchmarks")
+    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks")
     parser.add_argument("--only", default="", help=f"some of {', '.join(FIGURES)}")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, and no more")
     parser.add_argument("--out", type=Path, help="where results go: lab/benchmarks/, or build/ for a quick run's")
@@ -41,7 +42,7 @@ def main() -> int:
     names = [name for name in asked.only.split(",") if name] or FIGURES
     if unknown := set(names) - set(FIGURES):
         parser.error(f"no such figure: {', '.join(sorted(unknown))}; there is {', '.join(FIGURES)}")
-    out = asked.out or (HERE.parent / "build" if asked.quick else HERE)
+    out = asked.out or (ROOT / "build" if asked.quick else HERE)
     results = out / "results.json"
     known = json.loads(results.read_text()) if results.exists() else {}
     measured = []

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.one NAME [quick]`: one figure in a process of its own, so that none finds another's caches.
+"""`python -m lab.benchmarks.one NAME [quick]`: one figure in a process of its own, so that none finds another's caches.
 
 Prints it as JSON on the last line.
 """
@@ -15,7 +15,7 @@ from lab.benchmarks.machine import machine
 def main(name: str, quick: bool) -> None:
     """Raises WrongEffect where the work was not done."""
     environment.enter()
-    found = importlib.import_module(f"benchmarks.{name}").measure(quick)
+    found = importlib.import_module(f"lab.benchmarks.{name}").measure(quick)
     verdicts = [{**dataclasses.asdict(verdict), "met": verdict.met} for verdict in found.verdicts]
     print(json.dumps({**dataclasses.asdict(found), "verdicts": verdicts, "machine": machine(), "quick": quick}))
 

@@ -1,7 +1,7 @@
 """The same piece of work guarded in three ways: charge, mark the order paid, tell the next step.
 
 Ours returns its row write and its event, and one transaction carries both with the record. The peers, by the code of
-tests/schedules/peers, write the row and send the event themselves.
+lab/peers, write the row and send the event themselves.
 """
 
 import importlib.util

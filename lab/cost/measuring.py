@@ -32,7 +32,7 @@ Counts = dict[str, Any]
 TENS = 10
 STAGES = {"order": "orders", "payment": "payments", "email": "emails"}  # function → queue
 APART_S = 2  # between the stages of an order: its marks in the index are in seconds
-THEIR_MODULES = {name: f"lab.peers.with_powertools.{name}" for name in STAGES}
+THEIR_MODULES = {name: f"lab.with_powertools.{name}" for name in STAGES}
 
 
 def measure(pipeline: Pipeline, patch: pytest.MonkeyPatch) -> Counts:
@@ -49,6 +49,12 @@ def measure(pipeline: Pipeline, patch: pytest.MonkeyPatch) -> Counts:
         "metrics": sorted(run.metrics),
         "bytes": run.sizes(ours["alone"]["orders"]),
     }
+
+
+def _unload_powertools() -> None:
+    """Let the next import build the clients anew, with the environment of that moment."""
+    for name in [name for name in sys.modules if name.startswith("lab.with_powertools")]:
+        del sys.modules[name]
 
 
 class NotAsItShouldBe(Exception):
@@ -132,6 +138,7 @@ class Run:
             "AWS_LAMBDA_FUNCTION_NAME": "with-powertools",
         }.items():
             self.patch.setenv(name, value)
+        _unload_powertools()
         mails_before = len(self.pipeline.mailbox.mails)
         bodies = [samples.body_of(samples.requested(f"ord_{prefix}_{n}")) for n in range(orders)]
         first: Counts = {}
@@ -146,8 +153,7 @@ class Run:
                     bodies = self._taken_off(queue)
                     _require(len(bodies) == orders, f"{len(bodies)} events for {queue}")
         finally:
-            for name in [name for name in sys.modules if name.startswith("lab.peers.with_powertools")]:
-                del sys.modules[name]
+            _unload_powertools()
             self.patch.delenv("AWS_LAMBDA_FUNCTION_NAME")
         _require(len(self.pipeline.mailbox.mails) - mails_before == orders, "not one mail an order")
         for n in range(orders):

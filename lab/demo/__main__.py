@@ -1,4 +1,4 @@
-"""`make lab/demo`: three pipelines side by side on a local AWS of their own, the same orders and faults, and an audit.
+"""`make demo`: three pipelines side by side on a local AWS of their own, the same orders and faults, and an audit.
 
 Writes build/demo.html and build/demo.json.
 
@@ -40,7 +40,7 @@ BUILD = ROOT / "build"
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="make lab/demo", usage="make lab/demo [ORDERS=100] [SEED=1] [FAULTS=6]", description=__doc__
+        prog="make demo", usage="make demo [ORDERS=100] [SEED=1] [FAULTS=6]", description=__doc__
     )
     parser.add_argument("--orders", type=int, default=100, help="how many, at least 100")
     parser.add_argument("--seed", type=int, default=None, help="what is drawn; printed, so that it can be had again")

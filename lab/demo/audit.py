@@ -109,9 +109,7 @@ def _judge_mails(verdict: Verdict, order: Expected, mails: Sequence[Mail], recor
     """At least one mail, and no second one but for a try whose predecessor's outcome was unknown."""
     allowed = int(record.get("attempt", 1)) if record.get("uncertain") is True else 1
     verdict.judge(len(mails) >= 1, order.order_id, "no mail was sent")
-    verdict.judge(
-        len(mails) <= allowed, order.order_id, f"{len(mails)} mails were sent, its record explains {allowed}"
-    )
+    verdict.judge(len(mails) <= allowed, order.order_id, f"{len(mails)} mails were sent, its record explains {allowed}")
     subjects = {mail.subject for mail in mails}
     verdict.judge(len(subjects) <= 1, order.order_id, f"mails of different kinds: {sorted(subjects)}")
     if 1 < len(mails) <= allowed:

@@ -54,8 +54,8 @@ class Lane:
 
 
 OURS = Lane("ours", "", "")
-NAIVE = Lane("naive", "Naive", "lab.peers.naive")
-POWERTOOLS = Lane("powertools", "Powertools", "lab.peers.with_powertools")
+NAIVE = Lane("naive", "Naive", "lab.naive")
+POWERTOOLS = Lane("powertools", "Powertools", "lab.with_powertools")
 LANES = (OURS, NAIVE, POWERTOOLS)
 
 

@@ -35,9 +35,9 @@ def _lines(place: Bench, measured: Sequence[Measured]) -> Iterator[str]:
     yield from _markdown([it.row for it in measured])
     yield READING
     yield "## Who they are\n"
-    yield f"All take the same step, [`step.py`](../tests/schedules/peers/step.py). {_about('step')}"
+    yield f"All take the same step, [`step.py`](../peers/step.py). {_about('step')}"
     for name in PEERS:
-        yield f"\n### {TITLES[name].capitalize()}: [`{name}.py`](../tests/schedules/peers/{name}.py)\n"
+        yield f"\n### {TITLES[name].capitalize()}: [`{name}.py`](../peers/{name}.py)\n"
         yield _about(name)
     yield "\n## The shortest schedule that fails, of each kind\n"
     yield LEGEND
@@ -75,9 +75,9 @@ Written by `make peers`, not by hand. Sources read on {AS_OF}. Versions: aws-lam
 
 The payment step, guarded in the four ways that are documented and published most, and in ours: two copies of one
 message, two workers at a time, and any one fault at any request. Same explorer, same faults, same provider, real boto3
-and Stripe clients ([correctness.md](correctness.md)). Each is in the best configuration that its documentation shows,
-and each passes the provider an idempotency key. What became of the order is judged by the ledger, the order row and
-the queue alone:
+and Stripe clients ([correctness.md](../../docs/correctness.md)). Each is in the best configuration that its
+documentation shows, and each passes the provider an idempotency key. What became of the order is judged by the
+ledger, the order row and the queue alone:
 
 {_rules()}
 

@@ -12,7 +12,7 @@ from tests.schedules.model import Call
 from tests.schedules.run import Run
 from tests.schedules.scenarios import ORDER_ID
 
-from lab.peers.measuring import TITLES, WORDS, Measured, measure
+from lab.peers.measuring import TITLES, WORDS, Measured
 from lab.peers.outcome import KINDS, OUTCOME
 from lab.peers.page import page, told
 from lab.peers.report import PAGE
@@ -70,41 +70,6 @@ def test_the_page_is_what_its_numbers_and_the_code_make_of_it(place: Bench) -> N
     assert page(place, published()) == PAGE.read_text()
 
 
-@pytest.mark.parametrize("name", AFFORDABLE)
-def test_the_page_has_the_numbers_that_are_measured(place: Bench, name: str) -> None:
-    measured = measure(place, name)
-
-    said = next(it for it in published() if it.scenario == name)
-    assert measured.row == said.row
-    assert said.shortest.items() <= measured.shortest.items()
-
-
-def test_what_the_page_says_of_its_numbers_is_true_of_them() -> None:
-    counts = {it.scenario: it.counts for it in published()}
-
-    for name in ("powertools", "claim_with_expiry"):
-        assert not counts[name]
-        assert set(counts[f"{name}-late"]) == {"double_charge"}
-    assert {"stuck", "charged_not_recorded"} <= set(counts["in_progress"])
-    assert "lost" in counts["conditional_put"]
-    assert not counts[OURS]
-    assert not counts[f"{OURS}-late"]
-    assert {(it.peer, kind) for it in published() for kind in it.counts} == set(told(published()))
-
-
-@pytest.mark.parametrize("schedule", [schedule for kind, schedule in SHOWN if kind == "double_charge"])
-def test_what_charges_twice_after_a_day_charges_once_while_the_provider_knows_its_key(
-    place: Bench, schedule: str
-) -> None:
-    scenario, moves = parse(schedule)
-    assert scenario.name.endswith("-late")
-
-    played = play(place, COMPARED[scenario.name.removesuffix("-late")], moves, 1, plainest)
-
-    assert played.moves == moves
-    assert not played.broken
-
-
 # The same mishap in our code: other requests, the same part of the work.
 
 
@@ -119,7 +84,7 @@ def part(call: Call) -> str:
 
 def mishap(place: Bench, schedule: str) -> tuple[str, Fault]:
     """Which part of the work a schedule's fault strikes, and how."""
-    scenario, moves = parse(schedule)
+    scenario, moves = parse(schedule, COMPARED)
     at = next(number for number, move in enumerate(moves) if not move.isalnum())
     struck: list[str] = []
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import boto3
 
-from lab.peers.naive.batch import one_by_one
+from lab.naive.batch import one_by_one
 
 dynamodb = boto3.resource("dynamodb")
 seen = dynamodb.Table(os.environ["IDEMPOTENCY_TABLE"])

@@ -12,7 +12,7 @@ import boto3
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.idempotency import idempotent_function
 
-from lab.peers.with_powertools.utility import batch_handler, config, store
+from lab.with_powertools.utility import batch_handler, config, store
 
 dynamodb = boto3.resource("dynamodb")
 orders = dynamodb.Table(os.environ["ORDERS_TABLE"])

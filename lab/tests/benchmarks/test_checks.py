@@ -4,15 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from shared import aws
 from shared.orders import writes
 
 from lab.benchmarks import subjects
 from lab.benchmarks.environment import quiet
 from lab.benchmarks.figure import WrongEffect
-from lab.benchmarks.line import Line, replay
+from lab.benchmarks.line import Line
 from lab.benchmarks.subjects import CONTEXT, Effects, Subject, batch
-from lab.peers import step
 
 Make = Callable[[Effects], Subject]
 SUBJECTS: list[Make] = [
@@ -68,18 +66,6 @@ def test_a_message_that_was_worked_on_twice_is_noticed(line: Line, make: Make) -
         subject.check([record], line, effects)
 
 
-def test_a_charge_that_was_not_made_is_noticed(line: Line) -> None:
-    effects = Effects()
-    subject = subjects.external(effects)
-    (record,) = _records(subject, 1)
-
-    subject.step(record)
-    effects.done.clear()
-
-    with pytest.raises(WrongEffect, match="charged"):
-        subject.check([record], line, effects)
-
-
 def test_a_row_that_was_not_marked_is_noticed(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     effects = Effects()
     subject = subjects.external(effects)
@@ -90,39 +76,3 @@ def test_a_row_that_was_not_marked_is_noticed(line: Line, monkeypatch: pytest.Mo
 
     with pytest.raises(WrongEffect, match="not paid"):
         subject.check([record], line, effects)
-
-
-def test_the_bare_calls_are_the_very_requests_of_the_step(line: Line) -> None:
-    subject = subjects.external(Effects())
-    (record,) = _records(subject, 1)
-
-    calls = line.recording(lambda: subject.step(record))
-    sent = list(line.sent)
-    line.sent.clear()
-    replay(calls)()
-
-    assert line.sent == sent
-    assert [operation for operation, _ in sent] == ["UpdateItem", "TransactWriteItems"]
-
-
-def test_what_our_client_spares_botocore_changes_nothing_of_what_is_sent(line: Line) -> None:
-    subject = subjects.external(Effects())
-    (record,) = _records(subject, 1)
-
-    calls = line.recording(lambda: subject.step(record))
-    replay([(step.dynamodb(), operation, params) for _, operation, params in calls])()
-
-    ours, boto3s = line.sent[:2], line.sent[2:]
-    assert ours == boto3s
-
-
-def test_a_batch_that_goes_well_makes_no_client_of_sqs(line: Line) -> None:
-    del aws._clients["sqs"]
-    subject = subjects.external(Effects())
-
-    with quiet():
-        answer = subject.handler(batch(_records(subject, 3)), CONTEXT)
-
-    assert answer == {"batchItemFailures": []}
-    assert set(aws._clients) == {"dynamodb"}
-    assert line.count().total() == 6

@@ -1,7 +1,6 @@
 """What the buttons do, and what they say when they do not."""
 
 import json
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +13,10 @@ from tools.operate.redrive import Redriven, Wish
 
 from lab.console import LANES, actions
 from lab.console.actions import Actions, CouldNot
-from lab.console.app import console
 from lab.console.book import Book, Entry
-from lab.console.feed import Feed
 from lab.contrast.verdict import Witnessed
 from lab.demo.lanes import NAIVE, OURS, Lane
-from lab.tests.console.conftest import HOST, Answer, ask, charges, done, mails, row, sight
-from lab.tests.console.test_guard import ORIGIN, token_of
+from lab.tests.console.conftest import charges, done, mails, row
 
 NAMES = ("OrdersQueueUrl", "PaymentSandboxFunctionName", "FaultsTableName")
 URL = "http://127.0.0.1:1"
@@ -136,21 +132,6 @@ def test_the_provider_stops_and_starts_for_all_and_says_where_there_is_nothing_t
     assert cloud.stopped == set()
 
 
-def test_a_provider_that_is_stopped_in_one_lane_only_can_be_stopped_and_started(press: Actions, cloud: Cloud) -> None:
-    cloud.stopped.add("NaivePaymentSandboxFunctionName")
-    press("stop-provider")
-    assert len(cloud.stopped) == 2
-    cloud.stopped.remove("PaymentSandboxFunctionName")
-    press("start-provider")
-    assert cloud.stopped == set()
-
-
-def test_an_empty_dlq_is_not_replayed(press: Actions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Queues, "depth", lambda *_: Depth(0, 0, 0))
-    with pytest.raises(CouldNot, match="no message lies in a DLQ"):
-        press("replay")
-
-
 def test_every_dlq_with_messages_is_replayed_whatever_their_reason(
     press: Actions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,15 +149,6 @@ def test_every_dlq_with_messages_is_replayed_whatever_their_reason(
     assert wishes == [Wish("payments", everything=True)] * 2
 
 
-def test_what_can_not_be_replayed_is_said(press: Actions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Queues, "depth", lambda *_: Depth(1, 0, 0))
-    failed = Redriven()
-    failed.failed["AccessDenied"] = 1
-    monkeypatch.setattr(actions, "redrive", lambda *_: failed)
-    with pytest.raises(CouldNot, match="AccessDenied"):
-        press("replay")
-
-
 def audited(monkeypatch: pytest.MonkeyPatch, by_lane: dict[Lane, Witnessed], operators: list[Any]) -> None:
     """Let the witnesses say this, and an operator's audit find that."""
     monkeypatch.setattr(actions, "collect", lambda lane, _: by_lane[lane])
@@ -188,11 +160,6 @@ def right(lane: Lane, entry: Entry, times: int = 1) -> Witnessed:
     return Witnessed(charges(entry, times), mails(lane, entry), [done(entry)], frozenset(), frozenset())
 
 
-def test_without_orders_there_is_nothing_to_audit(press: Actions) -> None:
-    with pytest.raises(CouldNot, match="no order was sent"):
-        press("audit")
-
-
 def test_the_audit_names_whom_each_lane_wronged(press: Actions, book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = book.open(5)
     audited(monkeypatch, {NAIVE: right(NAIVE, entry, times=5), OURS: right(OURS, entry)}, [])
@@ -201,17 +168,6 @@ def test_the_audit_names_whom_each_lane_wronged(press: Actions, book: Book, monk
     naive, ours = said.report
     assert naive["findings"] == [{"what": "charged more than once", "orders": [entry.order_id]}]
     assert ours["findings"] == []
-
-
-def test_what_only_an_operators_audit_finds_counts_for_ours(
-    press: Actions, book: Book, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entry = book.open(1)
-    found = SimpleNamespace(kind="ledger_differs", detail="amount 1 instead of 2", order_id=entry.order_id)
-    audited(monkeypatch, {NAIVE: right(NAIVE, entry), OURS: right(OURS, entry)}, [found])
-    _, ours = press("audit").report
-    assert ours["wronged"] == 1
-    assert "ledger_differs" in ours["findings"][0]["what"]
 
 
 def test_an_order_on_its_way_is_not_yet_wronged(press: Actions, book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,87 +201,3 @@ def test_an_order_in_a_dlq_is_told_apart_and_not_called_wronged(
     )
     for lane in said.report:
         assert (lane["findings"], lane["wronged"], lane["parked"]) == ([], 0, [entry.order_id])
-
-
-def test_what_else_is_wrong_with_an_order_in_a_dlq_is_told(
-    press: Actions, book: Book, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entry = parked_in_both(monkeypatch, book, "damaged_record")
-    _, ours = press("audit").report
-    assert (ours["wronged"], ours["parked"]) == (1, [entry.order_id])
-
-
-def test_no_button_is_at_work_twice_at_once_but_others_are(
-    press: Actions, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    began, go_on = threading.Event(), threading.Event()
-
-    def slow(*_: object) -> Depth:
-        began.set()
-        go_on.wait(5)
-        return Depth(0, 0, 0)
-
-    monkeypatch.setattr(Queues, "depth", slow)
-    refused: list[str] = []
-
-    def first() -> None:
-        try:
-            press("replay")
-        except CouldNot as error:
-            refused.append(str(error))
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    try:
-        assert began.wait(5)
-        with pytest.raises(CouldNot, match="still at work"):
-            press("replay")
-        press("send-one")
-        assert len(cloud.sent) == 2
-    finally:
-        go_on.set()
-        thread.join()
-    assert refused == ["Nothing to replay: no message lies in a DLQ."]
-
-
-def pressed(press: Actions, book: Book, name: str) -> Answer:
-    """Press it as the page does."""
-    app = console(Feed(lambda: sight(book)), press, frozenset({HOST}))
-    token = token_of(ask(app, "GET", "/"))
-    return ask(app, "POST", f"/do/{name}", origin=ORIGIN, x_console_token=token)
-
-
-def test_the_page_is_told_what_was_done(press: Actions, book: Book) -> None:
-    answer = pressed(press, book, "send-one")
-    assert (answer.status, json.loads(answer.body)) == (200, {"said": "Order 1 went to every pipeline.", "report": []})
-
-
-def test_the_page_is_told_why_nothing_was_done(press: Actions, book: Book) -> None:
-    answer = pressed(press, book, "audit")
-    assert (answer.status, json.loads(answer.body)) == (
-        200,
-        {"could_not": "Nothing to audit: no order was sent yet."},
-    )
-
-
-def test_an_aws_that_does_not_answer_is_said(press: Actions, cloud: Cloud, book: Book) -> None:
-    cloud.is_down = True
-    answer = pressed(press, book, "send-one")
-    assert answer.status == 502
-    assert "The local AWS did not do it" in json.loads(answer.body)["could_not"]
-
-
-def test_an_unknown_button_is_said(press: Actions, book: Book) -> None:
-    assert pressed(press, book, "rm").status == 404
-
-
-def test_an_unknown_order_has_no_timeline(press: Actions, book: Book) -> None:
-    app = console(Feed(lambda: sight(book)), press, frozenset({HOST}))
-    assert ask(app, "GET", "/orders/show-1").status == 404
-
-
-def test_every_button_of_the_page_is_one_that_there_is(press: Actions, book: Book) -> None:
-    page = ask(console(Feed(lambda: sight(book)), press, frozenset({HOST})), "GET", "/").body
-    named = [part.partition('"')[0] for part in page.split('data-do="')[1:]]
-    assert len(named) == 9
-    assert all(name in press for name in named)

@@ -7,7 +7,6 @@ from email.message import Message
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tools.local.running import Running
 
 from lab.console.look import AGAIN, NewCharges
@@ -51,37 +50,9 @@ def test_a_long_ledger_is_read_once_and_then_only_its_head() -> None:
     assert ledger.served == 1 + AGAIN
 
 
-def test_an_entry_that_came_late_under_an_older_id_is_found() -> None:
-    ledger = Ledger()
-    for n in range(10):
-        ledger.charge(f"o-{n}")
-    orders = frozenset(f"o-{n}" for n in range(10))
-    late = ledger.entries.pop(7)
-    ledger.read(orders)
-    ledger.entries.insert(7, late)
-    ledger.read(orders)
-    assert len(ledger.of(orders)) == 10
-
-
 def test_charges_of_orders_that_are_forgotten_are_forgotten() -> None:
     ledger = Ledger()
     for n in range(500):
         ledger.charge(f"o-{n}")
     ledger.read(frozenset({"o-1"}))
     assert len(ledger.of(frozenset(f"o-{n}" for n in range(500)))) == 1 + AGAIN
-
-
-def test_a_stopped_providers_ledger_stays_as_it_was() -> None:
-    ledger = Ledger()
-    ledger.charge("o-1")
-    assert ledger.read(frozenset({"o-1"}))
-    ledger.refuses = 429
-    assert not ledger.read(frozenset({"o-1"}))
-    assert len(ledger.of(frozenset({"o-1"}))) == 1
-
-
-def test_any_other_refusal_is_trouble() -> None:
-    ledger = Ledger()
-    ledger.refuses = 500
-    with pytest.raises(urllib.error.HTTPError):
-        ledger.read(frozenset())

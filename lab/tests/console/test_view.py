@@ -38,12 +38,6 @@ def death(lane: str, entry: Entry) -> Injected:
     return Injected(lane, "payment", entry.order_id, 1, 4, "m-1", Kind.DIE_AFTER, 1_767_225_610_200, 7)
 
 
-def test_before_anything_was_sent_all_is_nothing() -> None:
-    now = shown(sight(Book()))
-    assert now["orders"] == []
-    assert {sum(counts(now, lane).values()) for lane in ("naive", "ours")} == {0}
-
-
 def test_one_order_charged_five_times_here_and_once_there() -> None:
     book = Book()
     entry = book.open(5)
@@ -67,16 +61,6 @@ def test_an_order_between_two_steps_is_not_called_lost_at_once() -> None:
     assert counts(shown(between, LASTING_MS, patience), "naive")["lost"] == 1
 
 
-def test_one_that_went_on_in_between_starts_anew() -> None:
-    book, patience = Book(), Patience()
-    entry = book.open(1)
-    between = sight(book, seen(NAIVE, rows=[row(entry, "placed")]))
-    on_its_way = sight(book, seen(NAIVE, rows=[row(entry, "placed")], waiting=[entry]))
-    shown(between, 0, patience)
-    shown(on_its_way, LASTING_MS // 2, patience)
-    assert cell(shown(between, LASTING_MS, patience), "naive")["wrong"] == []
-
-
 def test_a_charge_of_a_killed_worker_is_no_wrong_while_its_message_comes_back() -> None:
     book, patience = Book(), Patience()
     entry = book.open(1)
@@ -89,22 +73,6 @@ def test_a_charge_of_a_killed_worker_is_no_wrong_while_its_message_comes_back() 
     assert counts(now, "naive")["unrecorded"] == 1
 
 
-def test_a_dead_letter_is_shown_and_is_not_lost() -> None:
-    book, patience = Book(), Patience()
-    entry = book.open(1)
-    dead = sight(book, ours=seen(OURS, rows=[row(entry, "placed")], parked=[entry]))
-    shown(dead, 0, patience)
-    now = shown(dead, 2 * LASTING_MS, patience)
-    assert cell(now, "ours")["wrong"] == ["in a DLQ"]
-    assert (counts(now, "ours")["parked"], counts(now, "ours")["lost"]) == (1, 0)
-    assert [step["parked"] for step in now["lanes"][1]["steps"]] == [0, 1, 0]
-
-
-def test_busy_workers_stand_at_their_queue() -> None:
-    now = shown(sight(Book(), ours=seen(OURS, busy={"payment": 2})))
-    assert [step["busy"] for step in now["lanes"][1]["steps"]] == [0, 2, 0]
-
-
 def test_a_fault_is_armed_until_it_has_struck_in_that_lane() -> None:
     book = Book()
     entry = book.open(1)
@@ -115,17 +83,6 @@ def test_a_fault_is_armed_until_it_has_struck_in_that_lane() -> None:
     assert [lane["armed"] for lane in struck["lanes"]] == [None, "die_after"]
     book.armed = Armed(Kind.DIE_AFTER, fault.at_ms + 1)
     assert shown(sight(book, seen(NAIVE, faults=[fault])))["lanes"][0]["armed"] == "die_after"
-
-
-def test_a_stopped_provider_is_said() -> None:
-    assert [lane["provider"] for lane in shown(sight(Book(), seen(NAIVE, provider=False)))["lanes"]] == [False, True]
-
-
-def test_the_newest_order_stands_first() -> None:
-    book = Book()
-    for _ in range(3):
-        book.open(1)
-    assert [order["number"] for order in shown(sight(book))["orders"]] == [3, 2, 1]
 
 
 def test_a_new_page_is_told_everything_and_then_only_what_changed() -> None:
@@ -147,24 +104,6 @@ def test_a_new_page_is_told_everything_and_then_only_what_changed() -> None:
     assert told["total"] == 3
 
 
-def test_whatever_a_timeline_shows_changes_the_orders_beat() -> None:
-    book = Book()
-    entry = book.open(1)
-    stories = [
-        seen(OURS),
-        seen(OURS, deliveries=[delivery("ours", entry, ended=False)]),
-        seen(OURS, deliveries=[delivery("ours", entry)]),
-        seen(OURS, deliveries=[delivery("ours", entry, ended=False)], faults=[death("ours", entry)]),
-        seen(OURS, charged=charges(entry)),
-        seen(OURS, mailed=mails(OURS, entry)),
-        seen(OURS, rows=[row(entry, "requested")]),
-    ]
-    beats = [cell(shown(sight(book, ours=ours)), "ours")["beat"] for ours in stories[:3] + stories[4:]]
-    assert len(set(beats)) == len(beats)
-    begun, died = (cell(shown(sight(book, ours=stories[n])), "ours")["beat"] for n in (1, 3))
-    assert begun != died
-
-
 def test_a_timeline_tells_of_death_takeover_and_the_one_charge() -> None:
     book = Book()
     entry = book.open(1)
@@ -180,13 +119,3 @@ def test_a_timeline_tells_of_death_takeover_and_the_one_charge() -> None:
     assert {"sent", "delivery", "fault", "death", "takeover", "effect", "record"} <= set(kinds)
     assert kinds[-1] == "end"
     assert [moment["what"] for moment in told["lanes"]["naive"]][-1] == "no such order"
-
-
-def test_a_timeline_is_of_its_order_alone() -> None:
-    book = Book()
-    mine, other = book.open(1), book.open(1)
-    ours = seen(OURS, deliveries=[delivery("ours", other)], charged=charges(other), mailed=mails(OURS, other))
-    told = timelines(sight(book, ours=ours), mine.order_id)
-    assert told is not None
-    assert [moment["kind"] for moment in told["lanes"]["ours"]] == ["end"]
-    assert timelines(sight(book), "show-unknown-1") is None

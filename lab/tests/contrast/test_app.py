@@ -105,20 +105,6 @@ def test_a_lane_has_the_mappings_and_timeouts_of_ours_and_its_own_handlers(plain
 
 
 @OTHERS
-def test_a_lanes_outputs_have_the_names_of_ours_behind_its_prefix(plain: Templates, lane: Lane) -> None:
-    def names(stacks: tuple[str, ...]) -> set[str]:
-        return {
-            name for stack in stacks for name in plain[stack].get("Outputs", {}) if not name.startswith("PublishOutput")
-        }
-
-    ours, own = names(OURS), names(tuple(f"{lane.name}-{name}" for name in OURS[:3]))
-    behind = {name.removeprefix(lane.prefix) for name in own}
-    assert {f"{lane.prefix}{name}" for name in behind} == own
-    only_ours = ("Api", "Relay", "Sweep", "Alarm")
-    assert {name for name in ours if not name.startswith(only_ours)} == behind
-
-
-@OTHERS
 def test_a_lanes_queues_tables_and_provider_are_its_own(plain: Templates, lane: Lane) -> None:
     names = [queue["QueueName"] for stack in plain.values() for queue in properties(stack, "AWS::SQS::Queue").values()]
     assert len(names) == len(set(names))
@@ -130,22 +116,6 @@ def test_a_lanes_queues_tables_and_provider_are_its_own(plain: Templates, lane: 
             "StackName": f"{NAME}-{lane.name}-sandbox",
             "OutputName": f"{lane.prefix}PaymentSandboxUrl",
         }
-
-
-@OTHERS
-def test_each_step_of_a_lane_sends_to_the_next_queue_and_the_last_to_none(plain: Templates, lane: Lane) -> None:
-    functions = properties(plain[f"{lane.name}-pipeline"], "AWS::Lambda::Function")
-    nexts = {path.split("/")[0]: function["Environment"]["Variables"] for path, function in functions.items()}
-    assert nexts["Orders"]["NEXT_QUEUE_URL"] == nexts["Payments"]["QUEUE_URL"]
-    assert nexts["Payments"]["NEXT_QUEUE_URL"] == nexts["Emails"]["QUEUE_URL"]
-    assert "NEXT_QUEUE_URL" not in nexts["Emails"]
-
-
-@OTHERS
-def test_a_lanes_provider_is_deployed_before_those_who_call_it(assembly: Any, lane: Lane) -> None:
-    pipeline = assembly.get_stack_by_name(f"{NAME}-{lane.name}-pipeline")
-    needs = {dependency.id for dependency in pipeline.dependencies}
-    assert {f"{NAME}-{lane.name}-sandbox", f"{NAME}-{lane.name}-stateful"} <= needs
 
 
 def faults_of(templates: Templates) -> dict[tuple[str, str], tuple[str, str]]:
@@ -160,21 +130,9 @@ def faults_of(templates: Templates) -> dict[tuple[str, str], tuple[str, str]]:
     return found
 
 
-def test_without_a_seed_there_are_no_faults(plain: Templates) -> None:
-    assert faults_of(plain) == {}
-
-
 def test_with_a_seed_all_lanes_meet_the_same_faults_and_our_relay_besides(faulty: Templates) -> None:
     lanes = [(lane, step) for lane in ("ours", "naive", "powertools") for step in ("order", "payment", "email")]
     assert faults_of(faulty) == dict.fromkeys([*lanes, ("ours", "relay")], ("7", "10"))
-
-
-def test_with_faults_too_all_lanes_have_the_same_timeouts(faulty: Templates) -> None:
-    def timeouts(stack: str) -> dict[str, int]:
-        functions = properties(faulty[stack], "AWS::Lambda::Function")
-        return {path: each["Timeout"] for path, each in functions.items() if path[:6] in ("Orders", "Paymen", "Emails")}
-
-    assert timeouts("naive-pipeline") == timeouts("powertools-pipeline") == timeouts("pipeline")
 
 
 @pytest.mark.parametrize("stage", ["sandbox", "prod"])

@@ -56,24 +56,6 @@ def test_where_the_handler_raises_all_have_failed(path: Path) -> None:
     assert [each.failed for each in Journal(path).read()] == [True, True]
 
 
-def test_an_ended_invocation_is_no_work_any_more(path: Path) -> None:
-    handled(path, lambda *_: None, message("ord_1", "m-1"))
-    journal = Journal(path)
-    (delivery,) = journal.read()
-    assert journal.at_work([delivery.pid]) == set()
-
-
-def test_what_is_no_order_is_noted_without_one(path: Path) -> None:
-    handled(path, lambda *_: None, message("ord_1", "m-1") | {"body": "no JSON"})
-    assert [each.order for each in Journal(path).read()] == [""]
-
-
-def test_streams_and_empty_calls_leave_no_line(path: Path) -> None:
-    handled(path, lambda *_: None)
-    handled(path, lambda *_: None, {"eventID": "1", "dynamodb": {}})
-    assert Journal(path).read() == []
-
-
 def test_a_line_that_is_being_written_is_read_the_next_time(path: Path) -> None:
     handled(path, lambda *_: None, message("ord_1", "m-1"))
     text = path.read_text()

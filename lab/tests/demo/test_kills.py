@@ -26,10 +26,6 @@ def test_only_a_takeover_as_uncertain_proves_it(record: dict[str, Any], proven: 
     assert KILL.is_proven_by({KEY: record}) is proven
 
 
-def test_a_record_that_is_gone_proves_nothing() -> None:
-    assert KILL.is_proven_by({}) is False
-
-
 @pytest.fixture
 def worker() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(["sleep", "60"]) as process:

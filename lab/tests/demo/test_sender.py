@@ -59,32 +59,6 @@ def test_all_lanes_get_the_same_orders_as_often(queues: list[Queue]) -> None:
     assert len(tally.shared) == len(BY_QUEUE)
 
 
-def test_with_a_limit_the_others_get_that_many_whole_orders_and_ours_all(queues: list[Queue]) -> None:
-    tally = send(most=3)
-    ours, naive, _ = map(ids, queues)
-    shared = {order.order_id for order in tally.shared}
-    assert len(shared) == 3
-    assert naive == sorted(id for id in ours if id in shared)
-    assert set(ours) == {order.key for order in BY_QUEUE}
-
-
-def test_orders_that_a_fault_is_due_for_are_the_first_that_the_others_get(queues: list[Queue]) -> None:
-    assert queues
-    for order in BY_QUEUE[:1] + BY_QUEUE[-1:]:
-        (shared,) = send(most=1, due=order.key).shared
-        assert shared.order_id == order.key
-
-
-def test_every_arrival_is_noted_with_what_the_provider_will_do(queues: list[Queue]) -> None:
-    tally = send(most=3)
-    assert queues
-    assert len(tally.sends) == sum(order.arrivals for order in ORDERS)
-    (drops,) = {order.key for order in ORDERS if order.payment_method == "pm_sandbox_drop"}
-    told = {each.how for each in tally.sends if each.order_id.endswith(drops)}
-    assert len(told) == 1
-    assert told.pop().endswith("; the provider will charge and drop the line")
-
-
 def test_the_same_key_with_two_orders_is_no_run() -> None:
     tally = Tally()
     tally.add(ORDERS[0], "api_1", at_ms=0)

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import expect
 from tools.local import processes
 from tools.local.ministack import ROOT, free_port, is_free
 from tools.local.observe import Ledger
@@ -27,7 +27,6 @@ from lab.tests.e2e.tab import WITHIN_MS, Tab
 
 UP_WITHIN_S = 240.0
 NAIVELY, HERE = 0, 1  # columns
-PHONE = ViewportSize(width=390, height=844)
 
 
 @dataclass
@@ -90,15 +89,6 @@ def tab(console: Console, open_tab: Callable[[str], Tab]) -> Tab:
     return tab
 
 
-def test_before_the_first_order_the_page_says_how_to_begin(tab: Tab) -> None:
-    expect(tab.page.locator("#none")).to_contain_text("No order yet")
-    expect(tab.page.locator(".verdict").nth(HERE)).to_have_text("Nothing sent yet")
-    tab.press("audit")
-    expect(tab.news()).to_contain_text("no order was sent yet")
-    tab.press("replay")
-    expect(tab.news()).to_contain_text("no message lies in a DLQ")
-
-
 def test_an_order_sent_once_is_paid_once_in_both(tab: Tab, console: Console) -> None:
     order_id = tab.send("send-one")
     for column, lane in ((HERE, OURS), (NAIVELY, NAIVE)):
@@ -140,84 +130,6 @@ def test_a_payment_worker_killed_in_mid_charge_is_taken_over_and_charges_once(ta
     expect(ours.locator("li.effect", has_text="charged")).to_have_count(1)
     expect(ours.locator("li.end")).to_contain_text("paid, mailed")
     expect(tab.cell(order_id, NAIVELY)).to_contain_text("charged, and no row says so", timeout=WITHIN_MS)
-
-
-def test_the_provider_is_stopped_and_started_again(tab: Tab) -> None:
-    tab.press("stop-provider")
-    expect(tab.page.locator(".tag", has_text="provider stopped")).to_have_count(2, timeout=WITHIN_MS)
-    tab.press("audit")
-    expect(tab.news()).to_contain_text("Start it first")
-    tab.press("start-provider")
-    expect(tab.news()).to_contain_text("answers again")
-    expect(tab.page.locator("[data-do=stop-provider]")).to_be_visible(timeout=WITHIN_MS)
-
-
-def test_the_keyboard_alone_is_enough(tab: Tab) -> None:
-    keyboard, focused = tab.page.keyboard, tab.page.locator(":focus")
-
-    def tab_to(selector: str) -> None:
-        for _ in range(40):
-            keyboard.press("Tab")
-            if focused.and_(tab.page.locator(selector)).count():
-                return
-        pytest.fail(f"the tab key does not come to {selector}")
-
-    keyboard.press("Tab")
-    expect(focused).to_have_text("Skip to the orders")
-    tab_to("[data-do=send-one]")
-    assert tab.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    before = tab.page.locator("tbody tr").count()
-    keyboard.press("Enter")
-    expect(tab.page.locator("tbody tr")).to_have_count(before + 1, timeout=WITHIN_MS)
-    tab_to("tbody button")
-    chosen = focused.inner_text()
-    keyboard.press("Enter")
-    expect(focused).to_have_text(f"{chosen}, as it happens")
-    expect(tab.page.locator("#tales li").first).to_be_visible()
-    keyboard.press("Escape")
-    expect(focused).to_have_text(chosen)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone_nothing_is_cut_off_and_text_stands_out(tab: Tab, scheme: str, tmp_path: Path) -> None:
-    tab.page.set_viewport_size(PHONE)
-    tab.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    tab.page.locator("tbody button").last.click()
-    expect(tab.page.locator("#tales li.end").first).to_be_visible()
-    assert tab.page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
-    assert tab.page.evaluate(CUT_OFF) == []
-    dim = {text: ratio for text, ratio in tab.page.evaluate(CONTRASTS).items() if ratio < 4.5}  # WCAG 2.2, 1.4.3
-    assert dim == {}
-    picture = tmp_path / f"{scheme}.png"
-    tab.page.screenshot(path=picture, full_page=True)
-    assert picture.stat().st_size > 10_000
-
-
-# What is wider than the window and not meant to be.
-CUT_OFF = """() => [...document.querySelectorAll('body *:not(.skip, .hidden)')]
-  .filter((el) => el.checkVisibility() && el.getBoundingClientRect().right > innerWidth + 1)
-  .map((el) => el.outerHTML.slice(0, 80))"""
-
-# The contrast of each text with what is behind it: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio
-CONTRASTS = """() => {
-  const rgb = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-  const light = (colour) => {
-    const [r, g, b] = rgb(colour).map((c) => linear(c / 255));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const behind = (el) => {
-    const [, , , alpha = 1] = rgb(getComputedStyle(el).backgroundColor);
-    return alpha || !el.parentElement ? getComputedStyle(el).backgroundColor : behind(el.parentElement);
-  };
-  const found = {};
-  for (const el of document.querySelectorAll('body *')) {
-    if (!el.checkVisibility() || ![...el.childNodes].some((node) => node.nodeType === 3 && node.data.trim())) continue;
-    const [a, b] = [light(getComputedStyle(el).color), light(behind(el))].sort((x, y) => y - x);
-    found[`${el.tagName}.${el.className} ${el.textContent.trim().slice(0, 30)}`] = (a + 0.05) / (b + 0.05);
-  }
-  return found;
-}"""
 
 
 def test_ctrl_c_ends_the_page_and_the_local_aws_and_leaves_nothing(tab: Tab, console: Console) -> None:

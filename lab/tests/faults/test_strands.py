@@ -1,7 +1,6 @@
 """Whose request it is."""
 
 import json
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -67,11 +66,6 @@ def test_a_stream_records_order_is_read_from_its_key() -> None:
     assert (found.order, found.receive, found.message, found.names) == ("ord_1", 1, "1", {"ord_1"})
 
 
-def test_events_that_are_no_messages_have_no_strands() -> None:
-    assert strands_of({"rawPath": "/orders"}, no_fault) == []
-    assert strands_of({"Records": []}, no_fault) == []
-
-
 def test_an_order_is_named_by_whole_words_only() -> None:
     one = strand("ord_1")
     for text in ("payment.charge#ord_1", '{\\"order_id\\":\\"ord_1\\"}', "metadata[order_id]=ord_1&x", "/ord_1.html"):
@@ -103,22 +97,6 @@ def test_a_request_that_names_no_order_is_that_of_the_threads_request_before() -
     with ThreadPoolExecutor(1) as another:
         assert another.submit(due, attribution, "elsewhere").result() == ""
     assert due(attribution, "pi_17/confirm") == "a"
-
-
-def test_two_orders_in_two_threads_are_counted_apart() -> None:
-    attribution = Attribution([strand("a"), strand("b")])
-    both = threading.Barrier(2, timeout=10)
-
-    def requests(order: str) -> list[str]:
-        found = []
-        for text in (order, f"intent of {order}x", "nobody"):
-            both.wait()
-            found.append(due(attribution, text))
-        return found
-
-    with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(requests, "ab")) == [["", "a", "a"], ["", "b", "b"]]
-    assert [found.calls for found in attribution.strands] == [3, 3]
 
 
 def test_a_request_for_many_orders_is_a_call_of_each() -> None:

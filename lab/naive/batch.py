@@ -1,4 +1,4 @@
-"""A handler that works off a batch and reports what failed, so that SQS delivers that, and only that, again."""
+"""A batch handler that reports failed messages, so that SQS delivers only those again."""
 
 import json
 import logging
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def one_by_one(work: Callable[[str, dict[str, Any]], None]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
-    """A Lambda handler that gives `work` each message's id and data."""
+    """A Lambda handler that calls `work` with the id and data of each message."""
 
     def handler(event: dict[str, Any], _: Any) -> dict[str, Any]:
         failed = []

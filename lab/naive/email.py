@@ -1,7 +1,7 @@
-"""Email, as written first: was this message seen? If not, send the mail, mark the order, remember the message.
+"""Email, first version: if the message id is not stored, send the email, mark the order, store the message id.
 
-Naive: the mail is out before anything says so; a message's id is the key. It costs: a death between mail and record,
-and every copy of the order in another message, is one more mail, and nobody is told of it.
+Naive: the email is sent before anything is stored, and the message id is the key. Consequence: a death between email
+and record, and every copy of the order in another message, sends one more email.
 """
 
 import datetime
@@ -13,14 +13,14 @@ import boto3
 from lab.naive.batch import one_by_one
 
 dynamodb = boto3.resource("dynamodb")
-seen = dynamodb.Table(os.environ["IDEMPOTENCY_TABLE"])
+records = dynamodb.Table(os.environ["IDEMPOTENCY_TABLE"])
 orders = dynamodb.Table(os.environ["ORDERS_TABLE"])
 s3 = boto3.client("s3")
 ses = boto3.client("sesv2")
 
 
 def tell(message_id: str, order: dict[str, Any]) -> None:
-    if "Item" in seen.get_item(Key={"id": message_id}):
+    if "Item" in records.get_item(Key={"id": message_id}):
         return
     order_id, state = order["order_id"], order["state"]
     text = f"Dear {order['customer']['name']},\n\nyour order {order_id} is {state}.\n"
@@ -36,7 +36,7 @@ def tell(message_id: str, order: dict[str, Any]) -> None:
         UpdateExpression="SET mailed_at = :now",
         ExpressionAttributeValues={":now": datetime.datetime.now(datetime.UTC).isoformat()},
     )
-    seen.put_item(Item={"id": message_id})
+    records.put_item(Item={"id": message_id})
 
 
 handler = one_by_one(tell)

@@ -1,9 +1,9 @@
-"""Payment, as written first: remember the message, charge, mark the order, tell the email step; on error, forget.
+"""Payment, first version: store the message id, charge, mark the order, notify email. On an error, delete the id.
 
-Naive: the record says "done" before anything is, and only an exception removes it: a killed worker raises none. The
-key, here and at the provider, is the message's id. It costs: a death before the charge loses the order, one after it
-leaves a charge that no row shows, as the message comes back and is skipped. The same order in another message is
-charged again, and a copy that fails deletes the record of the one that works.
+Naive: the record says "done" before anything is done, and only an exception removes it. A killed worker raises no
+exception. The key is the message id, here and at the provider. Consequence: a death before the charge loses the order.
+A death after it leaves a charge that no row shows. The same order in another message is charged again. A copy that
+fails deletes the record of the copy that works.
 """
 
 import json
@@ -16,16 +16,16 @@ import stripe
 from lab.naive.batch import one_by_one
 
 dynamodb = boto3.resource("dynamodb")
-seen = dynamodb.Table(os.environ["IDEMPOTENCY_TABLE"])
+records = dynamodb.Table(os.environ["IDEMPOTENCY_TABLE"])
 orders = dynamodb.Table(os.environ["ORDERS_TABLE"])
 sqs = boto3.client("sqs")
 provider = stripe.StripeClient(os.environ["STRIPE_API_KEY"], base_addresses={"api": os.environ["PROVIDER_URL"]})
 
 
 def pay(message_id: str, order: dict[str, Any]) -> None:
-    if "Item" in seen.get_item(Key={"id": message_id}):
+    if "Item" in records.get_item(Key={"id": message_id}):
         return
-    seen.put_item(Item={"id": message_id})
+    records.put_item(Item={"id": message_id})
     try:
         state = charge(message_id, order)
         orders.update_item(
@@ -37,7 +37,7 @@ def pay(message_id: str, order: dict[str, Any]) -> None:
         event = {"type": f"order.{state}", "data": {**order, "state": state}}
         sqs.send_message(QueueUrl=os.environ["NEXT_QUEUE_URL"], MessageBody=json.dumps(event))
     except Exception:
-        seen.delete_item(Key={"id": message_id})  # it will be delivered again, and must not be skipped then
+        records.delete_item(Key={"id": message_id})  # SQS delivers the message again, and it must not be skipped
         raise
 
 

@@ -1,7 +1,6 @@
-"""Email: receipt to S3, mail by SES, mark the order.
+"""Email: receipt to S3, email by SES, mark the order.
 
-What is left: a death after the send is one more mail. So it is with ours, since no mail can be asked about; but here
-nobody is told of it.
+A death after the send causes one more email. In this repository too, but there the record shows the cause.
 """
 
 import datetime

@@ -1,6 +1,6 @@
-"""Order: store it unless it is there, tell the payment step. Safe to run again, which is what the decorator asks for.
+"""Order: store it unless it exists, notify payment. Safe to repeat, as the decorator requires.
 
-What is left: row, event and record are three requests. After a death between them the step runs again.
+Row, event and record are three requests. After a death between them the step runs again.
 """
 
 import json

@@ -1,8 +1,7 @@
-"""Payment: charge the card, mark the order, tell the email step. The provider's key is made of the order.
+"""Payment: charge the card, mark the order, notify email. The provider's key is the order id.
 
-What is left: an error after the charge deletes the claim, and the next try has only the provider's memory, which is a
-day long and replays a stored 500 all that time; one who thinks of it retrieves the intent after an error, within that
-day. A worker that stalled overwrites or deletes its successor's record.
+An error after the charge deletes the claim. The next attempt depends on the provider's memory, which lasts a day and
+replays a stored 500 all that time. A worker that stalled overwrites or deletes the record of its successor.
 """
 
 import json

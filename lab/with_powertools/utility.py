@@ -1,9 +1,9 @@
-"""The utility as "Batch integration" of its page shows it, with what that page advises beside it.
+"""The utility as "Batch integration" of its documentation shows it, with the advice of that page.
 
 https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/
 
-Records outlive queue and DLQ; the key is the business one instead of the example's message id, and must be there; the
-Lambda context is registered, so that a claim lapses when its function would have timed out.
+Records outlive queue and DLQ. The key is the order id instead of the example's message id, and is required. The Lambda
+context is registered, so that a claim expires when its function would have timed out.
 """
 
 import os
@@ -23,7 +23,7 @@ config = IdempotencyConfig(
 
 
 def batch_handler(record_handler: Callable[..., Any]) -> Callable[[dict[str, Any], Any], Any]:
-    """A Lambda handler that gives each message to `record_handler` and reports those that failed."""
+    """A Lambda handler that calls `record_handler` with each message and reports failed messages."""
 
     def handler(event: dict[str, Any], context: Any) -> Any:
         config.register_lambda_context(context)

@@ -9,12 +9,12 @@ from shared import aws
 from shared.idempotency import runtime
 
 from lab.benchmarks.environment import ENVIRONMENT
-from lab.benchmarks.line import Line
+from lab.benchmarks.fake_network import FakeNetwork
 from lab.peers import step
 
 
 @pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNetwork]:
     """As a benchmark sets it up; nothing of it outlives the test."""
     for name in set(os.environ):
         if name.startswith("AWS_"):
@@ -26,7 +26,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     caches = (runtime.engine, runtime.consumer, step.dynamodb, step.sqs)
     for cache in caches:
         cache.cache_clear()
-    found = Line()
+    found = FakeNetwork()
     for client in (aws.client("dynamodb"), aws.client("sqs"), step.dynamodb(), step.sqs()):
         found.put_on(client)
     yield found

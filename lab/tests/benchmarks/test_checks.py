@@ -8,8 +8,8 @@ from shared.orders import writes
 
 from lab.benchmarks import subjects
 from lab.benchmarks.environment import quiet
+from lab.benchmarks.fake_network import FakeNetwork
 from lab.benchmarks.figure import WrongEffect
-from lab.benchmarks.line import Line
 from lab.benchmarks.subjects import CONTEXT, Effects, Subject, batch
 
 Make = Callable[[Effects], Subject]
@@ -26,23 +26,23 @@ def _records(subject: Subject, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("make", SUBJECTS)
-def test_each_subject_does_the_work_by_step_and_by_handler(line: Line, make: Make) -> None:
+def test_each_subject_does_the_work_by_step_and_by_handler(network: FakeNetwork, make: Make) -> None:
     effects = Effects()
     subject = make(effects)
     records = _records(subject, 3)
 
     for record in records:
         subject.step(record)
-    subject.check(records, line, effects)
-    line.sent.clear()
+    subject.check(records, network, effects)
+    network.sent.clear()
     effects.done.clear()
     with quiet():
         subject.handler(batch(records), CONTEXT)
-    subject.check(records, line, effects)
+    subject.check(records, network, effects)
 
 
 @pytest.mark.parametrize("make", SUBJECTS)
-def test_a_message_that_was_not_worked_on_is_noticed(line: Line, make: Make) -> None:
+def test_a_message_that_was_not_worked_on_is_noticed(network: FakeNetwork, make: Make) -> None:
     effects = Effects()
     subject = make(effects)
     records = _records(subject, 2)
@@ -50,11 +50,11 @@ def test_a_message_that_was_not_worked_on_is_noticed(line: Line, make: Make) -> 
     subject.step(records[0])
 
     with pytest.raises(WrongEffect):
-        subject.check(records, line, effects)
+        subject.check(records, network, effects)
 
 
 @pytest.mark.parametrize("make", SUBJECTS)
-def test_a_message_that_was_worked_on_twice_is_noticed(line: Line, make: Make) -> None:
+def test_a_message_that_was_worked_on_twice_is_noticed(network: FakeNetwork, make: Make) -> None:
     effects = Effects()
     subject = make(effects)
     (record,) = _records(subject, 1)
@@ -63,10 +63,10 @@ def test_a_message_that_was_worked_on_twice_is_noticed(line: Line, make: Make) -
     subject.step(record)
 
     with pytest.raises(WrongEffect):
-        subject.check([record], line, effects)
+        subject.check([record], network, effects)
 
 
-def test_a_row_that_was_not_marked_is_noticed(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_was_not_marked_is_noticed(network: FakeNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
     effects = Effects()
     subject = subjects.external(effects)
     (record,) = _records(subject, 1)
@@ -75,4 +75,4 @@ def test_a_row_that_was_not_marked_is_noticed(line: Line, monkeypatch: pytest.Mo
     subject.step(record)
 
     with pytest.raises(WrongEffect, match="not paid"):
-        subject.check([record], line, effects)
+        subject.check([record], network, effects)

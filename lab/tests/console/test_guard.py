@@ -5,11 +5,11 @@ import re
 import pytest
 from starlette.applications import Starlette
 
-from lab.console.actions import Said
+from lab.console.actions import ActionResult
 from lab.console.app import console
-from lab.console.book import Book
-from lab.console.feed import Feed
-from lab.tests.console.conftest import HOST, Answer, ask, sight
+from lab.console.event_stream import EventStream
+from lab.console.sent_orders import SentOrders
+from lab.tests.console.conftest import HOST, Answer, ask, snapshot
 
 ORIGIN = f"http://{HOST}"
 
@@ -20,13 +20,13 @@ class Pressed(list[str]):
     def __contains__(self, name: object) -> bool:
         return name == "send-one"
 
-    def __call__(self, name: str) -> Said:
+    def __call__(self, name: str) -> ActionResult:
         self.append(name)
-        return Said("Done.")
+        return ActionResult("Done.")
 
 
 def a_page(pressed: Pressed) -> Starlette:
-    return console(Feed(lambda: sight(Book())), pressed, frozenset({HOST, "localhost:8080"}))
+    return console(EventStream(lambda: snapshot(SentOrders())), pressed, frozenset({HOST, "localhost:8080"}))
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lab.cost import ours
+from lab.cost import this_repo
 from lab.cost.counts import stored
-from lab.cost.ours import Load
 from lab.cost.pricing import prices
+from lab.cost.this_repo import Load
 
 TABLE: dict[str, Any] = {
     "read_on": "2026-01-01",
@@ -47,7 +47,7 @@ def test_temporals_actions_go_through_its_tiers(actions: float, storage: float, 
 
 def test_a_duplicate_costs_its_share_of_being_told_so() -> None:
     def each(rate: float) -> float:
-        return sum(AT.cost(bill) for bill in ours.stages(stored(), Load(1, rate)).values())
+        return sum(AT.cost(bill) for bill in this_repo.stages(stored(), Load(1, rate)).values())
 
     first, all_twice = each(0), each(1)
     assert each(0.5) == pytest.approx((first + all_twice) / 2)
@@ -55,13 +55,13 @@ def test_a_duplicate_costs_its_share_of_being_told_so() -> None:
 
 
 def test_a_months_cost_is_its_orders_and_what_none_would_cost() -> None:
-    empty = ours.month_usd(stored(), Load(0, 0), AT)
-    assert empty == pytest.approx(AT.cost(ours.fixed(stored())))
-    assert ours.month_usd(stored(), Load(1000, 0), AT) > empty
+    empty = this_repo.month_usd(stored(), Load(0, 0), AT)
+    assert empty == pytest.approx(AT.cost(this_repo.fixed(stored())))
+    assert this_repo.month_usd(stored(), Load(1000, 0), AT) > empty
 
 
 def test_the_units_for_atomicity_are_half_of_what_transactions_write() -> None:
-    for counts in stored()["ours"]["alone"]["first"].values():
+    for counts in stored()["this-repo"]["alone"]["first"].values():
         if "dynamodb.TransactWriteItems" in counts:
             alone = counts["write_units"] - 2 * counts["write_units_for_atomicity"]
             assert alone == counts.get("dynamodb.UpdateItem", 0)  # the claim, the intent: a unit each

@@ -8,23 +8,23 @@ import pytest
 
 from lab.chaos import leg as legs
 from lab.chaos.page import page
-from lab.chaos.replay import Replayer
-from lab.chaos.state import LEG, Asked, State, resume, save
+from lab.chaos.replayer import Replayer
+from lab.chaos.state import LEG, RunParameters, State, resume, save
 from lab.chaos.totals import totals
-from lab.demo.comparison import WRONGS
-from lab.demo.lanes import NAIVE, OURS
+from lab.demo.variant_report import FAILURES
+from lab.variants import NAIVE, THIS_REPO
 
-ASKED = Asked(orders=2 * LEG + 1, seed=7, faults=15)
+ASKED = RunParameters(orders=2 * LEG + 1, seed=7, faults=15)
 
 
-def lane(**counts: int) -> dict[str, int]:
-    nothing = dict.fromkeys((*WRONGS, "wronged", "dead_workers", "faults", "replayed"), 0)
+def variant(**counts: int) -> dict[str, int]:
+    nothing = dict.fromkeys((*FAILURES, "failed_orders", "dead_workers", "faults", "replayed"), 0)
     return nothing | {"orders": 10, "deliveries": 100, "cut_short": 8} | counts
 
 
 def leg(**other: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"seconds": 90, "peak_mb": 200, "second_mails": {}, "violations": []}
-    return found | {"lanes": {"ours": lane(), "naive": lane(charged_twice=9, wronged=9)}} | other
+    return found | {"variants": {"this-repo": variant(), "naive": variant(charged_twice=9, failed_orders=9)}} | other
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_an_interrupted_run_goes_on_after_its_last_whole_leg(path: Path) -> None
     save(State(ASKED, done=[leg()]), path)
     found = resume(path, ASKED.orders, ASKED.faults, seed=None)
     assert found is not None
-    assert found.asked == ASKED
+    assert found.parameters == ASKED
     assert found.done == [leg()]
     assert found.left == ASKED.legs[1:]
 
@@ -50,8 +50,8 @@ def test_an_interrupted_run_goes_on_after_its_last_whole_leg(path: Path) -> None
 @pytest.mark.parametrize("other", [{"orders": 5}, {"seed": 8}, {"faults": 1.0}])
 def test_a_run_of_other_orders_seed_or_faults_starts_anew(path: Path, other: dict[str, Any]) -> None:
     save(State(ASKED, done=[leg()]), path)
-    asked = replace(ASKED, **other)
-    assert resume(path, asked.orders, asked.faults, asked.seed) is None
+    parameters = replace(ASKED, **other)
+    assert resume(path, parameters.orders, parameters.faults, parameters.seed) is None
 
 
 def test_a_run_with_other_versions_is_not_gone_on_with(path: Path) -> None:
@@ -61,10 +61,10 @@ def test_a_run_with_other_versions_is_not_gone_on_with(path: Path) -> None:
 
 def test_the_totals_are_the_sums_of_all_legs() -> None:
     found = totals(State(ASKED, done=[leg(), leg(second_mails={"ord_1": "a death"}, peak_mb=300)]))
-    assert found.lanes["naive"]["charged_twice"] == 18
+    assert found.variants["naive"]["charged_twice"] == 18
     assert (found.seconds, found.peak_mb) == (180, 300)
     assert found.second_mails == {"ord_1": "a death"}
-    assert (found.violations, found.too_tame) == ([], "")
+    assert (found.violations, found.too_few_deaths) == ([], "")
 
 
 def test_a_violation_of_any_leg_breaks_the_run() -> None:
@@ -72,12 +72,12 @@ def test_a_violation_of_any_leg_breaks_the_run() -> None:
     assert found.violations == ["ord_1: 2 charges"]
 
 
-def test_a_run_with_fewer_deaths_than_promised_says_so_and_which_lane_but_breaks_no_promise() -> None:
-    state = State(ASKED, done=[leg(lanes={"ours": lane(), "naive": lane(cut_short=4)})])
-    assert "fewer than 5 % of the deliveries of naive were" in totals(state).too_tame
+def test_a_run_with_fewer_deaths_than_promised_says_so_and_which_variant_but_breaks_no_promise() -> None:
+    state = State(ASKED, done=[leg(variants={"this-repo": variant(), "naive": variant(cut_short=4)})])
+    assert "deliveries of naive" in totals(state).too_few_deaths
     text = page(state)
-    assert "✗ **Too tame" in text
-    assert "✓ Ours kept its promise" in text
+    assert "✗ **Too few deaths" in text
+    assert "✓ This repository's pipeline is as promised" in text
 
 
 def before(receives: int) -> dict[str, Any]:
@@ -118,17 +118,17 @@ class Running:
 def test_a_replay_puts_everything_back_but_what_was_refused_for_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     sqs = Sqs(
         PaymentsDlqUrl=[
-            {"Body": "one", "ReceiptHandle": "1", "MessageAttributes": {"x": "kept", **before(3)}},
+            {"Body": "one", "ReceiptHandle": "1", "MessageAttributes": {"x": "as_promised", **before(3)}},
             {"Body": "bad", "ReceiptHandle": "2", "MessageAttributes": {"reason": "key_reused"}},
         ],
         NaiveEmailsDlqUrl=[{"Body": "two", "ReceiptHandle": "3"}],
     )
     running: Any = Running(sqs)
-    monkeypatch.setattr(type(NAIVE), "of", lambda lane, _: OutputsOf(running, lane.prefix))
-    replayer = Replayer(running, [OURS, NAIVE], receives=3)
+    monkeypatch.setattr(type(NAIVE), "of", lambda variant, _: OutputsOf(running, variant.prefix))
+    replayer = Replayer(running, [THIS_REPO, NAIVE], receives=3)
     replayer.once()
-    assert replayer.replayed == {"ours": 1, "naive": 1}
-    assert sqs.queues["PaymentsQueueUrl"] == [{"Body": "one", "MessageAttributes": {"x": "kept", **before(6)}}]
+    assert replayer.replayed == {"this-repo": 1, "naive": 1}
+    assert sqs.queues["PaymentsQueueUrl"] == [{"Body": "one", "MessageAttributes": {"x": "as_promised", **before(6)}}]
     assert [each["Body"] for each in sqs.queues["PaymentsDlqUrl"]] == ["bad"]
     assert sqs.queues["NaiveEmailsQueueUrl"] == [{"Body": "two", "MessageAttributes": before(3)}]
 
@@ -140,9 +140,9 @@ class OutputsOf:
         }
 
 
-def test_a_lane_that_gets_no_further_is_waited_for_no_longer() -> None:
+def test_a_variant_that_gets_no_further_is_waited_for_no_longer() -> None:
     now = [0.0]
-    stalled = legs.Stalled(60.0, lambda: now[0])
+    stalled = legs.NoProgress(60.0, lambda: now[0])
     looks = []
     for at_s, final in ((1, 5), (50, 6), (109, 6), (110, 6), (111, 4), (170, 4), (171, 4)):
         now[0] = at_s

@@ -31,7 +31,7 @@ def test_each_message_is_noted_with_its_end_and_whether_it_failed(path: Path) ->
     answer = {"batchItemFailures": [{"itemIdentifier": "m-2"}]}
     assert handled(path, lambda *_: answer, message("ord_1", "m-1"), message("ord_2", "m-2", 3)) is answer
     one, two = Journal(path).read()
-    assert (one.lane, one.function, one.order, one.receive, one.failed) == ("naive", "payment", "ord_1", 1, False)
+    assert (one.variant, one.function, one.order, one.receive, one.failed) == ("naive", "payment", "ord_1", 1, False)
     assert (two.order, two.message, two.receive, two.failed) == ("ord_2", "m-2", 3, True)
     assert one.ended_at_ms is not None
     assert one.ended_at_ms >= one.at_ms

@@ -22,8 +22,8 @@ from tools.local.outputs import flatten
 from tools.local.running import Running
 from tools.waiting import wait_until
 
-from lab.demo.lanes import NAIVE, OURS, Lane
-from lab.tests.e2e.tab import WITHIN_MS, Tab
+from lab.tests.e2e.console_tab import WITHIN_MS, Tab
+from lab.variants import NAIVE, THIS_REPO, Variant
 
 UP_WITHIN_S = 240.0
 NAIVELY, HERE = 0, 1  # columns
@@ -43,10 +43,10 @@ class Console:
         (outputs,) = self.directory.glob("*/cdk-outputs.json")
         return flatten(json.loads(outputs.read_text()))
 
-    def charges(self, lane: Lane, order_id: str) -> int:
-        """What the lane's provider says, past the page."""
+    def charges(self, variant: Variant, order_id: str) -> int:
+        """What the variant's provider says, past the page."""
         running = Running("", self.outputs, self.directory)
-        return len(Ledger(lane.of(running)).charges_of(order_id))
+        return len(Ledger(variant.of(running)).charges_of(order_id))
 
 
 @pytest.fixture(scope="module")
@@ -91,27 +91,27 @@ def tab(console: Console, open_tab: Callable[[str], Tab]) -> Tab:
 
 def test_an_order_sent_once_is_paid_once_in_both(tab: Tab, console: Console) -> None:
     order_id = tab.send("send-one")
-    for column, lane in ((HERE, OURS), (NAIVELY, NAIVE)):
+    for column, variant in ((HERE, THIS_REPO), (NAIVELY, NAIVE)):
         expect(tab.cell(order_id, column)).to_have_text("✓ paid, charged once", timeout=WITHIN_MS)
-        assert console.charges(lane, order_id) == 1
-    expect(tab.page.locator(".verdict").nth(HERE)).to_have_text("✓Nobody charged twice")
+        assert console.charges(variant, order_id) == 1
+    expect(tab.page.locator(".summary").nth(HERE)).to_have_text("✓Nobody charged twice")
 
 
 def test_an_order_sent_five_times_is_charged_once_here_and_oftener_there(tab: Tab, console: Console) -> None:
     order_id = tab.send("send-five-times")
     expect(tab.cell(order_id, HERE)).to_have_text("✓ paid, charged once", timeout=WITHIN_MS)
     expect(tab.cell(order_id, NAIVELY)).to_contain_text(re.compile(r"✗ charged \d times"), timeout=WITHIN_MS)
-    assert console.charges(OURS, order_id) == 1
+    assert console.charges(THIS_REPO, order_id) == 1
     assert console.charges(NAIVE, order_id) > 1
-    expect(tab.page.locator(".verdict").nth(NAIVELY)).to_contain_text("charged more than once")
-    expect(tab.page.locator(".verdict").nth(HERE)).to_have_text("✓Nobody charged twice")
+    expect(tab.page.locator(".summary").nth(NAIVELY)).to_contain_text("charged more than once")
+    expect(tab.page.locator(".summary").nth(HERE)).to_have_text("✓Nobody charged twice")
     expect(tab.news()).to_contain_text("Naive: order")
 
     tab.press("audit")
     number = tab.page.locator(f"#row-{order_id} button").inner_text().lower()
     findings = tab.page.locator("#findings > div")
     expect(findings.nth(NAIVELY)).to_contain_text(re.compile(rf"charged more than once: .*{number}"), timeout=WITHIN_MS)
-    expect(findings.nth(HERE)).to_contain_text("✓ Nothing is wrong.")
+    expect(findings.nth(HERE)).to_contain_text("✓ No findings.")
     expect(tab.page.locator("#h-report")).to_be_focused()
 
 
@@ -120,16 +120,16 @@ def test_a_payment_worker_killed_in_mid_charge_is_taken_over_and_charges_once(ta
     expect(tab.page.locator(".tag", has_text="armed: kill")).to_have_count(2, timeout=WITHIN_MS)
     order_id = tab.send("send-one")
     tab.page.locator(f"#row-{order_id} button").click()
-    ours = tab.page.locator("#tales > div").nth(HERE)
-    expect(ours.locator("li.death")).to_contain_text("is dead", timeout=WITHIN_MS)
+    this_repo = tab.page.locator("#histories > div").nth(HERE)
+    expect(this_repo.locator("li.death")).to_contain_text("is dead", timeout=WITHIN_MS)
     expect(tab.page.locator(".tag")).to_have_count(0, timeout=WITHIN_MS)
     expect(tab.cell(order_id, HERE)).to_have_text("✓ paid, charged once", timeout=WITHIN_MS)
-    assert console.charges(OURS, order_id) == 1
+    assert console.charges(THIS_REPO, order_id) == 1
     for kind in ("sent", "fault", "takeover", "record"):
-        expect(ours.locator(f"li.{kind}").first).to_be_visible()
-    expect(ours.locator("li.effect", has_text="charged")).to_have_count(1)
-    expect(ours.locator("li.end")).to_contain_text("paid, mailed")
-    expect(tab.cell(order_id, NAIVELY)).to_contain_text("charged, and no row says so", timeout=WITHIN_MS)
+        expect(this_repo.locator(f"li.{kind}").first).to_be_visible()
+    expect(this_repo.locator("li.effect", has_text="charged")).to_have_count(1)
+    expect(this_repo.locator("li.end")).to_contain_text("paid, emailed")
+    expect(tab.cell(order_id, NAIVELY)).to_contain_text("charged, not recorded", timeout=WITHIN_MS)
 
 
 def test_ctrl_c_ends_the_page_and_the_local_aws_and_leaves_nothing(tab: Tab, console: Console) -> None:

@@ -11,7 +11,7 @@ from stacks.settings import Settings, settings_from
 from stacks.times import Calls, SettingsError, Times
 from tests.harness.synth import STAGES, Synthesised, new_app, read
 
-from lab.faults.inject import FaultsTable, inject, spare_for_stalls
+from lab.faults.inject import FaultTableConstruct, inject, spare_for_stalls
 from lab.faults.worker import Setup
 from lab.faults.worker import Stall as SetupStall
 
@@ -46,8 +46,8 @@ def injected(
         may=[allow("arn:aws:sqs:eu-west-1:123456789012:q", "sqs:SendMessage")],
         module=how.pop("module", None),
     )
-    how = {"lane": "ours", "seed": 7, "percent": 12.5, "step_needs_s": timing.step_needs_s} | how
-    inject(function, FaultsTable(stack, settings=settings), settings=settings, **how)
+    how = {"variant": "this-repo", "seed": 7, "percent": 12.5, "step_needs_s": timing.step_needs_s} | how
+    inject(function, FaultTableConstruct(stack, settings=settings), settings=settings, **how)
     return read(app, outdir, stage)
 
 
@@ -61,17 +61,17 @@ def test_a_function_gets_the_other_entry_and_keeps_what_it_had(tmp_path: Path) -
     function = the_function(found)
     environment = function["Environment"]["Variables"]
 
-    assert function["Handler"] == "lab.faults.entry.handler"
+    assert function["Handler"] == "lab.faults.wrapped_handler.handler"
     assert environment["FAULTS_HANDLER"] == "functions.payment.handler.handler"
     assert environment["FAULTS_TABLE"] == found.outputs()["FaultsTableName"] == "<Faults/Table>"
     assert environment["QUEUE_URL"] == "the-queue"
     assert Setup.of(environment) == Setup(
-        lane="ours",
+        variant="this-repo",
         function="payment",
         seed=7,
         percent=12.5,
         slow_s=0.5,
-        stall=SetupStall(remaining_s=6.4, again_s=8.4, until_s=12.4, queue_url="the-queue"),
+        stall=SetupStall(remaining_s=6.4, again_s=8.4, until_s=11.4, queue_url="the-queue"),
     )
 
 
@@ -102,7 +102,7 @@ def test_it_is_shipped_with_its_own_package_and_the_faults_under_the_paths_of_th
     files = {str(file.relative_to(asset)) for file in asset.rglob("*") if file.is_file()}
     package = own.rpartition("/")[0]
 
-    assert {own, "lab/__init__.py", "lab/faults/entry.py", "lab/faults/__init__.py"} <= files
+    assert {own, "lab/__init__.py", "lab/faults/wrapped_handler.py", "lab/faults/__init__.py"} <= files
     assert all(file.startswith((f"{package}/", "lab/faults/")) or file.count("/") == 1 for file in files)
     assert {file for file in files if file.count("/") == 1} <= {"lab/__init__.py", "functions/__init__.py"}
     assert the_function(found)["Code"]["S3Key"] == f"{asset.name.removeprefix('asset.')}.zip"
@@ -112,4 +112,4 @@ def test_no_production_stage_is_synthesised_with_it(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="stage prod with injected faults"):
         injected(tmp_path, stage="prod")
     with pytest.raises(SettingsError, match="stage prod with injected faults"):
-        FaultsTable(Stack(new_app(tmp_path, "prod"), "a-faulty"), settings=settings_of("prod"))
+        FaultTableConstruct(Stack(new_app(tmp_path, "prod"), "a-faulty"), settings=settings_of("prod"))

@@ -12,16 +12,16 @@ from tests.schedules.model import Call
 from tests.schedules.run import Run
 from tests.schedules.scenarios import ORDER_ID
 
-from lab.peers.measuring import TITLES, WORDS, Measured
+from lab.peers.measurement import TITLES, WORDS, Measurement
 from lab.peers.outcome import KINDS, OUTCOME
-from lab.peers.page import page, told
+from lab.peers.page import page, shown_schedules
 from lab.peers.report import PAGE
-from lab.peers.scenarios import COMPARED, OURS, PEERS
+from lab.peers.scenarios import COMPARED, PEERS, THIS_REPO
 
 AFFORDABLE = ("conditional_put", "conditional_put-late")  # seconds; the others take up to a minute
 
 
-def published() -> list[Measured]:
+def published() -> list[Measurement]:
     """What docs/peers.md says, as it was measured."""
     text = PAGE.read_text()
     found = {}
@@ -29,7 +29,7 @@ def published() -> list[Measured]:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         name = next((name for name, title in TITLES.items() if title == cells[0]), None)
         if name is not None:
-            it = Measured(name + ("-late" if cells[1] == "after a day" else ""), int(cells[2]), int(cells[3]))
+            it = Measurement(name + ("-late" if cells[1] == "after a day" else ""), int(cells[2]), int(cells[3]))
             it.counts = +Counter({kind: int(count) for kind, count in zip(KINDS, cells[4:], strict=True)})
             found[it.scenario] = it
     heading = r"^### [^\n]*: ([^\n:]+)\n\n`make replay-peer SCHEDULE='(.+)'`$"
@@ -39,7 +39,7 @@ def published() -> list[Measured]:
     return [found[name] for name in COMPARED]
 
 
-SHOWN = [(kind, schedule) for (_, kind), schedule in told(published()).items()]
+SHOWN = [(kind, schedule) for (_, kind), schedule in shown_schedules(published()).items()]
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -110,7 +110,7 @@ def test_what_breaks_a_peer_leaves_our_order_paid_once(place: Bench, schedule: s
                     return move
         return possible[0]
 
-    played = play(place, COMPARED[OURS + late], [], 1, choose)
+    played = play(place, COMPARED[THIS_REPO + late], [], 1, choose)
 
     assert [met[-1] for met in played.run.faults] == [fault.value]
     assert not played.broken
@@ -143,18 +143,18 @@ TAMPERS = {"double_charge": charged_again, "charged_not_recorded": not_marked, "
 
 @pytest.mark.parametrize("kind", [rule.__name__ for rule in OUTCOME])
 def test_a_witness_tells_of_what_it_is_there_for_and_of_nothing_else(place: Bench, kind: str) -> None:
-    run = play(place, COMPARED[OURS], [], 0, plainest).run
-    assert not broken(COMPARED[OURS], run, OUTCOME)
+    run = play(place, COMPARED[THIS_REPO], [], 0, plainest).run
+    assert not broken(COMPARED[THIS_REPO], run, OUTCOME)
 
     TAMPERS[kind](run)
 
-    assert {what.partition(":")[0] for what in broken(COMPARED[OURS], run, OUTCOME)} == {kind}
+    assert {what.partition(":")[0] for what in broken(COMPARED[THIS_REPO], run, OUTCOME)} == {kind}
 
 
 def test_what_waits_in_a_dlq_is_not_lost(place: Bench) -> None:
-    run = play(place, COMPARED[OURS], [], 0, plainest).run
+    run = play(place, COMPARED[THIS_REPO], [], 0, plainest).run
     never_charged(run)
 
     run.model.queues.put("payments-dlq", {"MessageBody": "{}"})
 
-    assert not broken(COMPARED[OURS], run, OUTCOME)
+    assert not broken(COMPARED[THIS_REPO], run, OUTCOME)

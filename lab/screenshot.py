@@ -16,7 +16,7 @@ from tools.local.ministack import ROOT, free_port
 from tools.waiting import wait_until
 
 PICTURE = ROOT / "docs" / "images" / "console.png"
-WIDTH_PX, HEIGHT_PX, MAX_BYTES = 1200, 900, 200_000
+WIDTH_PX, HEIGHT_PX, MAX_BYTES = 1200, 800, 200_000
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 UP_WITHIN_S = 400.0
 WITHIN_MS = 180_000

@@ -1,5 +1,6 @@
 """Render a long run as Markdown, from its state. lab/docs/chaos.md is such a page. Pure."""
 
+import re
 from collections.abc import Callable, Mapping
 
 from lab.chaos.leg import COPIES, RECEIVES
@@ -33,7 +34,7 @@ def page(state: State) -> str:
     )
     causes = (
         "The promise allows a second email if the outcome of a send is unknown: the worker died, or the answer was "
-        "lost, between send and commit.\nThese are the orders with their causes. A dead worker held up to ten orders:"
+        "lost, between send and commit.\nA dead worker held up to ten orders:"
     )
     result = "✓ This repository's pipeline is as promised" + (", so far." if state.left else ".")
     return "\n".join(
@@ -63,10 +64,21 @@ def page(state: State) -> str:
 
 
 def _by_cause(second_mails: Mapping[str, str]) -> list[str]:
+    """Numbers of orders by kind of cause, with one order as an example. build/chaos.json has all orders."""
     orders: dict[str, list[str]] = {}
-    for id, why in second_mails.items():
-        orders.setdefault(why, []).append(f"`{id}`")
-    return [f"- {', '.join(ids)}: {why}" for why, ids in orders.items()]
+    for order_id, why in second_mails.items():
+        orders.setdefault(kind_of_cause(why), []).append(order_id)
+    by_count = sorted(orders.items(), key=lambda item: -len(item[1]))
+    return [
+        "| cause | orders | for example |",
+        "|---|---:|---|",
+        *(f"| {kind} | {len(ids)} | `{ids[0]}` |" for kind, ids in by_count),
+    ]
+
+
+def kind_of_cause(why: str) -> str:
+    """A cause without the ids of worker and order."""
+    return re.sub(r"worker \d+", "a worker", re.sub(r" for \S+?(?=;|$)", "", why))
 
 
 def _table(sums: Totals) -> list[str]:

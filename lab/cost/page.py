@@ -51,7 +51,7 @@ instead of {usd_text(alone)}. Of these, {usd_text(figures["of_it_atomicity"])} a
 
 {markdown(table.STAGE_HEAD, table.stage_rows(counts, load, at))}
 {markdown(["USD a month", "alone", "in tens"], month)}
-{markdown([*table.PEER_HEAD, "in tens", "of ours"], compared)}"""
+{markdown([*table.PEER_HEAD, "in tens", "of this repository"], compared)}"""
 
 
 def _months(counts: Counts) -> str:

@@ -67,7 +67,7 @@ def peer_rows(counts: Counts, load: Load, at: Prices) -> list[list[str]]:
     return [[name, usd_text(each), f"{each / usd[peers.THIS_REPO]:.2f}"] for name, each in usd.items()]
 
 
-PEER_HEAD = ["from the queue to the mail, less receipt and mail", "USD a month", "of ours"]
+PEER_HEAD = ["from the queue to the mail, less receipt and mail", "USD a month", "of this repository"]
 
 
 def month_rows(found: Mapping[str, Any]) -> list[list[str]]:

@@ -109,7 +109,7 @@ def test_a_hundred_are_a_hundred_orders_of_which_ten_cards_are_declined(
 
 
 @pytest.mark.parametrize(("name", "kind"), [("kill", "die_after"), ("drop", "answer_lost"), ("stall", "stalled")])
-def test_trouble_is_armed_in_every_variant_alike(
+def test_a_fault_is_armed_in_every_variant(
     press: Actions, cloud: Cloud, sent_orders: SentOrders, name: str, kind: str
 ) -> None:
     said = press(name)
@@ -162,7 +162,7 @@ def right(variant: Variant, entry: SentOrder, times: int = 1) -> Observation:
     return Observation(charges(entry, times), mails(variant, entry), [done(entry)], frozenset(), frozenset())
 
 
-def test_the_audit_names_whom_each_variant_wronged(
+def test_the_audit_names_the_failed_orders_of_each_variant(
     press: Actions, sent_orders: SentOrders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = sent_orders.add(5)
@@ -174,7 +174,7 @@ def test_the_audit_names_whom_each_variant_wronged(
     assert this_repo["findings"] == []
 
 
-def test_an_order_on_its_way_is_not_yet_wronged(
+def test_an_order_that_is_not_final_has_not_failed(
     press: Actions, sent_orders: SentOrders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = sent_orders.add(1)
@@ -196,7 +196,7 @@ def parked_in_both(monkeypatch: pytest.MonkeyPatch, sent_orders: SentOrders, ope
 
 
 @pytest.mark.parametrize("kind", ["late", "parked"])
-def test_an_order_in_a_dlq_is_told_apart_and_not_called_wronged(
+def test_an_order_in_a_dlq_is_listed_and_has_not_failed(
     press: Actions, sent_orders: SentOrders, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     entry = parked_in_both(monkeypatch, sent_orders, kind)

@@ -38,7 +38,7 @@ def death(variant: str, entry: SentOrder) -> InjectedFault:
     return InjectedFault(variant, "payment", entry.order_id, 1, 4, "m-1", Kind.DIE_AFTER, 1_767_225_610_200, 7)
 
 
-def test_one_order_charged_five_times_here_and_once_there() -> None:
+def test_an_order_charged_five_times_is_shown() -> None:
     sent_orders = SentOrders()
     entry = sent_orders.add(5)
     naive = seen(NAIVE, rows=[done(entry)], charged=charges(entry, 5), mailed=mails(NAIVE, entry, 5))

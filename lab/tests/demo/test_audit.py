@@ -57,7 +57,7 @@ def findings(**wrong: Any) -> list[Violation]:
     return audit(ORDERS, replace(GOOD, **wrong)).violations
 
 
-def test_a_run_in_which_all_was_done_once_has_no_findings() -> None:
+def test_orders_done_once_have_no_violation() -> None:
     result = audit(ORDERS, GOOD)
     assert result.violations == []
     assert result.second_mails == []
@@ -174,12 +174,12 @@ BROKEN: dict[str, tuple[dict[str, Any], Violation]] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_it_is_found_and_named(what: str) -> None:
+def test_each_failure_is_found_with_its_order(what: str) -> None:
     wrong, finding = BROKEN[what]
     assert finding in findings(**wrong)
 
 
-def test_a_second_mail_after_an_unknown_outcome_is_listed_and_is_no_violation() -> None:
+def test_a_second_email_after_an_unknown_outcome_is_no_violation() -> None:
     told_twice = replace(
         GOOD,
         mails=[mail(PAID), mail(PAID), mail(DECLINED)],

@@ -38,7 +38,7 @@ def test_the_legs_take_every_order_once() -> None:
     assert [len(leg) for leg in ASKED.legs] == [LEG, LEG, 1]
 
 
-def test_an_interrupted_run_goes_on_after_its_last_whole_leg(path: Path) -> None:
+def test_an_interrupted_run_continues_after_its_last_complete_leg(path: Path) -> None:
     save(State(ASKED, done=[leg()]), path)
     found = resume(path, ASKED.orders, ASKED.faults, seed=None)
     assert found is not None
@@ -54,7 +54,7 @@ def test_a_run_of_other_orders_seed_or_faults_starts_anew(path: Path, other: dic
     assert resume(path, parameters.orders, parameters.faults, parameters.seed) is None
 
 
-def test_a_run_with_other_versions_is_not_gone_on_with(path: Path) -> None:
+def test_a_run_with_other_versions_is_not_continued(path: Path) -> None:
     save(State(ASKED, versions={"python": "2.7"}, done=[leg()]), path)
     assert resume(path, ASKED.orders, ASKED.faults, ASKED.seed) is None
 
@@ -67,12 +67,12 @@ def test_the_totals_are_the_sums_of_all_legs() -> None:
     assert (found.violations, found.too_few_deaths) == ([], "")
 
 
-def test_a_violation_of_any_leg_breaks_the_run() -> None:
+def test_a_violation_in_any_leg_is_reported() -> None:
     found = totals(State(ASKED, done=[leg(violations=["ord_1: 2 charges"]), leg()]))
     assert found.violations == ["ord_1: 2 charges"]
 
 
-def test_a_run_with_fewer_deaths_than_promised_says_so_and_which_variant_but_breaks_no_promise() -> None:
+def test_too_few_deaths_are_reported_with_the_variant() -> None:
     state = State(ASKED, done=[leg(variants={"this-repo": variant(), "naive": variant(cut_short=4)})])
     assert "deliveries of naive" in totals(state).too_few_deaths
     text = page(state)
@@ -140,7 +140,7 @@ class OutputsOf:
         }
 
 
-def test_a_variant_that_gets_no_further_is_waited_for_no_longer() -> None:
+def test_a_variant_without_progress_is_not_awaited() -> None:
     now = [0.0]
     stalled = legs.NoProgress(60.0, lambda: now[0])
     looks = []

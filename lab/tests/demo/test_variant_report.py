@@ -21,7 +21,7 @@ def this_repo(second_mails: Any = (), violations: Any = (), **history: Any) -> V
     return report(THIS_REPO, [ONE, TWO], found, second_mails=second_mails, violations=violations)
 
 
-def test_a_variant_that_did_each_order_once_kept_its_promise() -> None:
+def test_a_variant_that_did_each_order_once_is_as_promised() -> None:
     found = this_repo()
     assert found.as_promised
     assert found.failed_orders == 0
@@ -53,7 +53,7 @@ def why(**history: Any) -> str:
 AGAIN = delivery("email", 20, 22, pid=8, receive=2)
 
 
-def test_a_second_mail_is_explained_by_the_death_of_the_worker_that_sent_the_first() -> None:
+def test_a_second_email_is_explained_by_the_death_of_the_worker_that_sent_the_first() -> None:
     assert (
         why(
             faults=[fault("email", Kind.DIE_AFTER, 4.9, order="ord_2", pid=7)],
@@ -63,12 +63,12 @@ def test_a_second_mail_is_explained_by_the_death_of_the_worker_that_sent_the_fir
     )
 
 
-def test_a_second_mail_is_explained_by_an_answer_that_never_came() -> None:
+def test_a_second_email_is_explained_by_an_answer_that_never_came() -> None:
     found = why(faults=[fault("email", Kind.ANSWER_LOST, 5)], deliveries=[delivery("email", 4, 6, failed=True), AGAIN])
     assert found == "answer_lost at call 2 of email"
 
 
-def test_a_second_mail_is_explained_by_a_zombie() -> None:
+def test_a_second_email_is_explained_by_a_zombie() -> None:
     stalled = [delivery("email", 1, 22, pid=7), delivery("email", 4, 6, pid=8)]
     assert why(faults=[fault("email", Kind.STALLED, 1.5)], deliveries=stalled) == "stalled at call 2 of email"
 
@@ -99,7 +99,7 @@ def test_an_explained_mail_excuses_nothing_else() -> None:
     assert (found.as_promised, found.failed_orders, found.worst) == (False, 1, "ord_1")
 
 
-def test_what_befell_another_step_or_another_order_or_later_explains_no_mail() -> None:
+def test_a_fault_of_another_step_or_order_explains_no_second_email() -> None:
     found = why(
         faults=[
             fault("payment", Kind.DIE_AFTER, 5),
@@ -112,16 +112,16 @@ def test_what_befell_another_step_or_another_order_or_later_explains_no_mail() -
     assert found == ""
 
 
-def test_two_mails_that_no_record_explains_are_a_wrong() -> None:
+def test_two_emails_without_an_explanation_are_a_failure() -> None:
     found = this_repo(observation=TWICE)
     assert not found.as_promised
     assert found.failed_orders == 1
 
 
-def test_a_violation_breaks_the_promise_whatever_the_counts_say() -> None:
+def test_a_violation_makes_a_variant_not_as_promised() -> None:
     assert not this_repo(violations=["ord_1: its receipt is not in the bucket"]).as_promised
 
 
-def test_another_variant_is_judged_by_its_own_addresses() -> None:
+def test_another_variant_is_checked_by_its_own_addresses() -> None:
     found = report(NAIVE, [ONE], History(observation(orders=[row(ONE)])))
     assert found.failures["not_mailed"] == ("ord_1",)

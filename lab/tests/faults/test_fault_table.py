@@ -14,7 +14,7 @@ DIES = Fault(Kind.DIE_BEFORE, 1)
 
 
 @pytest.mark.parametrize("fault", [Fault(Kind.STALLED), Fault(Kind.ANSWER_LOST, 3)])
-def test_what_is_armed_is_taken_as_it_was_and_once(bench: Bench, fault: Fault) -> None:
+def test_an_armed_fault_is_taken_once(bench: Bench, fault: Fault) -> None:
     bench.faults.arm(VARIANT, "payment", fault)
 
     assert bench.faults.take("naive", "payment") is None
@@ -23,7 +23,7 @@ def test_what_is_armed_is_taken_as_it_was_and_once(bench: Bench, fault: Fault) -
     assert bench.faults.take(VARIANT, "payment") is None
 
 
-def test_it_strikes_the_next_worker_that_has_an_order_and_no_other(bench: Bench) -> None:
+def test_an_armed_fault_meets_the_next_worker_with_an_order(bench: Bench) -> None:
     worker = bench.worker(writing(bench), fault=DIES)
     calls: list[Any] = []
     idle = bench.worker(lambda event, _: calls.append(event))
@@ -37,7 +37,7 @@ def test_it_strikes_the_next_worker_that_has_an_order_and_no_other(bench: Bench)
     assert bench.kinds() == [Kind.DIE_BEFORE]
 
 
-def test_what_had_no_occasion_to_strike_waits_for_the_next_worker(bench: Bench) -> None:
+def test_a_fault_that_was_not_applied_stays_armed(bench: Bench) -> None:
     worker = bench.worker(writing(bench), fault=Fault(Kind.ERROR_BEFORE, 2))
 
     assert worker(message("ord_1"), Context()) == DONE  # one call
@@ -50,7 +50,7 @@ def test_what_had_no_occasion_to_strike_waits_for_the_next_worker(bench: Bench) 
     ("function", "fault"),
     [("order", Fault(Kind.STALLED, 1)), ("relay", Fault(Kind.DIE_AFTER)), ("order", Fault(Kind.SLOW))],
 )
-def test_what_can_not_happen_there_is_not_armed(bench: Bench, function: str, fault: Fault) -> None:
+def test_an_impossible_fault_is_not_armed(bench: Bench, function: str, fault: Fault) -> None:
     with pytest.raises(ValueError, match=f"cannot happen in {function}"):
         bench.faults.arm(VARIANT, function, fault)
     assert bench.faults.take(VARIANT, function) is None

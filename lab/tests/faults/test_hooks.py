@@ -183,7 +183,7 @@ def test_a_record_of_a_stream_meets_its_fault_once_however_often_it_comes(bench:
     assert bench.world.row("ord_1") is not None
 
 
-def test_a_fault_that_can_not_be_noted_does_not_strike_and_the_log_says_so(
+def test_a_fault_that_cannot_be_noted_does_not_strike_and_the_log_says_so(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     worker = bench.worker(writing(bench), seed=1, percent=100)

@@ -56,16 +56,14 @@ def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_noth
 
 
 @pytest.mark.parametrize(("kind", "schedule"), SHOWN)
-def test_a_schedule_of_the_page_fails_as_it_says_however_often_it_is_repeated(
-    place: Bench, kind: str, schedule: str
-) -> None:
+def test_a_schedule_of_the_page_fails_each_time(place: Bench, kind: str, schedule: str) -> None:
     first, second = replay(place, schedule, COMPARED), replay(place, schedule, COMPARED)
 
     assert kind in {what.partition(":")[0] for what in first[1]}
     assert first == second
 
 
-def test_the_page_is_what_its_numbers_and_the_code_make_of_it(place: Bench) -> None:
+def test_the_page_is_up_to_date(place: Bench) -> None:
     """Run `make peers` where this fails."""
     assert page(place, published()) == PAGE.read_text()
 
@@ -99,7 +97,9 @@ def mishap(place: Bench, schedule: str) -> tuple[str, Fault]:
 
 @pytest.mark.parametrize("late", ["", "-late"])
 @pytest.mark.parametrize("schedule", [schedule for _, schedule in SHOWN])
-def test_what_breaks_a_peer_leaves_our_order_paid_once(place: Bench, schedule: str, late: str) -> None:
+def test_a_fault_that_breaks_a_peer_leaves_this_repository_order_paid_once(
+    place: Bench, schedule: str, late: str
+) -> None:
     struck, fault = mishap(place, schedule)
 
     def choose(run: Run, _: list[str], possible: list[str]) -> str:
@@ -142,7 +142,7 @@ TAMPERS = {"double_charge": charged_again, "charged_not_recorded": not_marked, "
 
 
 @pytest.mark.parametrize("kind", [rule.__name__ for rule in OUTCOME])
-def test_a_witness_tells_of_what_it_is_there_for_and_of_nothing_else(place: Bench, kind: str) -> None:
+def test_each_rule_finds_its_own_failure_only(place: Bench, kind: str) -> None:
     run = play(place, COMPARED[THIS_REPO], [], 0, plainest).run
     assert not broken(COMPARED[THIS_REPO], run, OUTCOME)
 
@@ -151,7 +151,7 @@ def test_a_witness_tells_of_what_it_is_there_for_and_of_nothing_else(place: Benc
     assert {what.partition(":")[0] for what in broken(COMPARED[THIS_REPO], run, OUTCOME)} == {kind}
 
 
-def test_what_waits_in_a_dlq_is_not_lost(place: Bench) -> None:
+def test_a_message_in_a_dlq_is_not_lost(place: Bench) -> None:
     run = play(place, COMPARED[THIS_REPO], [], 0, plainest).run
     never_charged(run)
 

@@ -121,7 +121,7 @@ class Shop:
 PAID = ("succeeded", 2500)
 
 
-def told_once(shop: Shop, state: str, charges: list[tuple[str, Any]]) -> None:
+def check_done_once(shop: Shop, state: str, charges: list[tuple[str, Any]]) -> None:
     """All witnesses agree that the order was done once."""
     assert shop.charges == charges
     assert shop.state == state

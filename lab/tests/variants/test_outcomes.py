@@ -50,7 +50,7 @@ def found(**said: Any) -> dict[str, Any]:
     return {kind: ids for kind in KINDS if (ids := getattr(outcomes, kind))}
 
 
-def test_where_all_was_done_once_nothing_is_found() -> None:
+def test_orders_done_once_have_no_failure() -> None:
     assert found() == {}
 
 
@@ -93,11 +93,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, tuple[str, ...]]]] = {
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_it_is_found_and_named(what: str) -> None:
+def test_each_failure_is_found_with_its_order(what: str) -> None:
     said, wrong = CASES[what]
     assert found(**said) == wrong
 
 
-def test_what_happens_to_others_orders_is_no_matter() -> None:
+def test_orders_of_others_are_ignored() -> None:
     stranger = replace(ONE, order_id="ord_3", email="three@example.com")
     assert found(charges=[*GOOD.charges, *[charge(stranger)] * 2], mails=[*GOOD.mails, *[mail(stranger)] * 2]) == {}

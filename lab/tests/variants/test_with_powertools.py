@@ -2,7 +2,7 @@
 
 from tests.harness.interceptor import answer_lost, killed_after, killed_before, refused
 
-from lab.tests.variants.steps import PAID, Shop, told_once
+from lab.tests.variants.steps import PAID, Shop, check_done_once
 
 LAPSED_S = -1.0  # a worker so late that its claim lapses as soon as it is made
 
@@ -11,14 +11,14 @@ def test_an_order_in_two_messages_is_charged_once_and_mailed_once(powertools: Sh
     for _ in range(2):
         assert powertools.deliver(powertools.order())
         powertools.finish()
-    told_once(powertools, "paid", [PAID])
+    check_done_once(powertools, "paid", [PAID])
 
 
 def test_a_send_whose_answer_is_lost_is_sent_again_by_the_sdk_and_charged_once(powertools: Shop) -> None:
     powertools.world.wire.plan("SendMessage", answer_lost)
     assert powertools.deliver(powertools.order())
     powertools.finish()
-    told_once(powertools, "paid", [PAID])
+    check_done_once(powertools, "paid", [PAID])
 
 
 def test_a_payment_whose_worker_dies_after_the_charge_is_in_progress_until_its_claim_lapses(powertools: Shop) -> None:
@@ -35,7 +35,7 @@ def test_a_payment_whose_worker_dies_after_the_charge_is_charged_once_and_record
     powertools.deliver_and_die(message, LAPSED_S)
     assert powertools.deliver(message)
     powertools.finish()
-    told_once(powertools, "paid", [PAID])
+    check_done_once(powertools, "paid", [PAID])
 
 
 def test_an_error_after_the_charge_deletes_the_claim_and_a_day_later_the_provider_has_forgotten(

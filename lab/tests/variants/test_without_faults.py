@@ -1,18 +1,18 @@
 """No straw men: undisturbed, the other variants do an order once, and a message that comes again does nothing more."""
 
-from lab.tests.variants.steps import PAID, Message, Shop, told_once
+from lab.tests.variants.steps import PAID, Message, Shop, check_done_once
 
 
 def test_an_order_is_charged_once_and_mailed_once(either: Shop) -> None:
     assert either.deliver(either.order())
     either.finish()
-    told_once(either, "paid", [PAID])
+    check_done_once(either, "paid", [PAID])
 
 
-def test_a_declined_card_is_a_result_of_which_the_customer_is_told_once(either: Shop) -> None:
+def test_a_declined_card_is_a_result_of_which_the_customer_is_check_done_once(either: Shop) -> None:
     assert either.deliver(either.order("pm_card_chargeDeclined"))
     either.finish()
-    told_once(either, "declined", [("failed", 2500)])
+    check_done_once(either, "declined", [("failed", 2500)])
 
 
 def test_each_message_delivered_twice_one_after_the_other_does_nothing_more(either: Shop) -> None:
@@ -24,7 +24,7 @@ def test_each_message_delivered_twice_one_after_the_other_does_nothing_more(eith
         if queue:
             passed = either.sent(queue)
             assert len(passed) == 1
-    told_once(either, "paid", [PAID])
+    check_done_once(either, "paid", [PAID])
 
 
 def test_one_bad_message_does_not_fail_its_step_for_others(either: Shop) -> None:

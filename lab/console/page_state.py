@@ -37,20 +37,20 @@ class SuspicionTimer:
 
 def page_state(snapshot: Snapshot, now_ms: int, suspicions: SuspicionTimer) -> Plain:
     """The state of the page as JSON, without histories."""
-    verdicts = {
+    outcomes_of = {
         view.variant: classify([view.variant.expected(entry.expected) for entry in snapshot.entries], view.observation)
         for view in snapshot.variants
     }
     lasting = suspicions.lasting(
         now_ms,
-        (what for view in snapshot.variants for what in _suspect(view, verdicts[view.variant])),
+        (what for view in snapshot.variants for what in _suspect(view, outcomes_of[view.variant])),
     )
     cells = {view.variant: _cells(snapshot.entries, view, lasting) for view in snapshot.variants}
     return {
         "run": snapshot.run,
         "total": snapshot.total,
         "variants": [
-            _variant(view, verdicts[view.variant], lasting, cells[view.variant].values())
+            _variant(view, outcomes_of[view.variant], lasting, cells[view.variant].values())
             | {"armed": _armed(snapshot, view)}
             for view in snapshot.variants
         ],

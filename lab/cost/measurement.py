@@ -36,7 +36,7 @@ THEIR_MODULES = {name: f"lab.with_powertools.{name}" for name in STAGES}
 
 
 def measure(pipeline: Pipeline, patch: pytest.MonkeyPatch) -> Counts:
-    """All counts, ours and with Powertools. Fails unless every order was placed, charged and mailed once."""
+    """All counts of this repository and of Powertools. Fails unless every order was charged and emailed once."""
     run = Run(pipeline, patch)
     with run.meter.listening():
         this_repo = {"alone": run.this_repo(1, "a"), "tens": run.this_repo(TENS, "b")}

@@ -1,4 +1,4 @@
-"""A benchmark that can not fail is a defect: each wrong effect that is planted here must raise."""
+"""A benchmark with wrong effects raises."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The page's server without a server, and variants of which the witnesses say what a test wants."""
+"""Requests to the page's app without a server, and snapshots with given states."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

@@ -152,7 +152,7 @@ def test_every_dlq_with_messages_is_replayed_whatever_their_reason(
 
 
 def audited(monkeypatch: pytest.MonkeyPatch, by_variant: dict[Variant, Observation], operators: list[Any]) -> None:
-    """Let the witnesses say this, and an operator's audit find that."""
+    """Set the observations, and the findings of `make audit`."""
     monkeypatch.setattr(actions, "observe", lambda variant, _: by_variant[variant])
     found = SimpleNamespace(run=lambda: SimpleNamespace(wrong=operators))
     monkeypatch.setattr(actions, "Auditor", lambda *_: found)

@@ -1,4 +1,4 @@
-"""Witnesses' statements for tests: one order, and whatever a test says of it."""
+"""Build histories for tests: two orders, and the given changes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The audit finds each kind of broken promise: a check that can not fail would be none."""
+"""The audit finds each kind of violation."""
 
 from dataclasses import replace
 from typing import Any

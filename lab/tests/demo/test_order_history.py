@@ -1,4 +1,4 @@
-"""An order's story holds every sending, delivery, fault, death, takeover, effect and record, in the order of time."""
+"""The history of an order holds every arrival, delivery, fault, death, takeover, effect and record, by time."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def history(**other: Any) -> History:
 
 
 def kinds(history: History) -> list[tuple[str, str]]:
-    """Of each moment the kind and who, without what the witnesses found in the end."""
+    """Kind and actor of each entry, without the last one."""
     return [(moment.kind, moment.who) for moment in order_history("ord_1", ONE.email, history)[:-1]]
 
 

@@ -1,4 +1,4 @@
-"""Every variant gets the same orders as often, up to a stated number; by the API only ours."""
+"""Every variant gets the same orders as often, up to a limit. Only this repository gets orders by the API."""
 
 from dataclasses import replace
 from itertools import cycle, islice

@@ -1,4 +1,4 @@
-"""A variant's report: judged by witnesses, every fault found again, a second mail explained by what caused it."""
+"""The report of a variant: numbers, failures, and second emails with their causes."""
 
 from typing import Any
 

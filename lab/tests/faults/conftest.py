@@ -130,7 +130,7 @@ def bench(world: World) -> Iterator[Bench]:
     )
     gateway = Gateway(aws.client, world.queues)
     with serve(gateway.handler) as url, pytest.MonkeyPatch.context() as patch:
-        # Installed anew for each test: moto, too, replaces what requests sends with, and takes ours away when it ends.
+        # Install the hooks for each test: moto replaces the same functions, and restores them when it ends.
         patch.setattr(hooks, "_installed", False)
         patch.setattr(URLLib3Session, "send", URLLib3Session.send)
         patch.setattr(HTTPAdapter, "send", HTTPAdapter.send)

@@ -1,4 +1,4 @@
-"""What the variants' tests do over and over: deliver messages to steps, and ask the witnesses."""
+"""Deliver messages to the steps of a variant, and read the effects."""
 
 import itertools
 import json
@@ -30,7 +30,7 @@ class Message:
 
 @dataclass
 class Shop:
-    """A variant's three steps, and the witnesses of what they did to order ord_1 over 2500 EUR cents."""
+    """The three steps of a variant, and the effects on order ord_1 over 2500 EUR cents."""
 
     world: World
     line: Line
@@ -122,7 +122,7 @@ PAID = ("succeeded", 2500)
 
 
 def check_done_once(shop: Shop, state: str, charges: list[tuple[str, Any]]) -> None:
-    """All witnesses agree that the order was done once."""
+    """Check that the order was charged, recorded and emailed once."""
     assert shop.charges == charges
     assert shop.state == state
     assert "mailed_at" in (shop.world.row("ord_1") or {})

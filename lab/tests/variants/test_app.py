@@ -1,4 +1,4 @@
-"""The contrast's app: ours as ever, and beside it variants that differ from it in nothing but their handlers."""
+"""The CDK app of the lab: this repository as in a deployment, and variants that differ in their handlers only."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -147,7 +147,7 @@ def test_no_other_stage_than_a_laptops_has_it(stage: str, tmp_path: Path) -> Non
 
 
 def test_a_journal_is_every_functions_and_a_variant_that_is_not_wanted_is_not_there(tmp_path: Path) -> None:
-    app = new_app(tmp_path, "local", **FAULTS, faults_journal="a-file", variants="ours,naive")
+    app = new_app(tmp_path, "local", **FAULTS, faults_journal="a-file", variants="this-repo,naive")
     build_variants(app)
     found = templates_of(app.synth())
     assert f"{NAIVE.name}-pipeline" in found

@@ -1,4 +1,4 @@
-"""The verdict over a variant finds each kind of wrong, and names the order: a count that can not rise would be none."""
+"""Each kind of failure is found, with the ids of its orders."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,7 +43,7 @@ KINDS = ("charged_twice", "charged_not_recorded", "lost", "parked", "mailed_twic
 
 
 def found(**said: Any) -> dict[str, Any]:
-    """What is wrong, by kind, if the witnesses say this."""
+    """Failures by kind for an observation with these changes."""
     outcomes = classify(ORDERS, replace(GOOD, **said))
     assert outcomes.orders == ("ord_1", "ord_2")
     assert outcomes.counts == {kind: len(getattr(outcomes, kind)) for kind in ("orders", *KINDS)}

@@ -9,7 +9,7 @@ def test_an_order_is_charged_once_and_mailed_once(either: Shop) -> None:
     check_done_once(either, "paid", [PAID])
 
 
-def test_a_declined_card_is_a_result_of_which_the_customer_is_check_done_once(either: Shop) -> None:
+def test_a_declined_card_is_a_result_and_emailed_once(either: Shop) -> None:
     assert either.deliver(either.order("pm_card_chargeDeclined"))
     either.finish()
     check_done_once(either, "declined", [("failed", 2500)])

@@ -20,7 +20,7 @@ def synthesised_with(monkeypatch: pytest.MonkeyPatch, *more: list[str]) -> list[
     """The arguments of `cdk synth`."""
     ran: list[list[str]] = []
     monkeypatch.setattr(Cdk, "_run", lambda _, *arguments: ran.append([*arguments]))
-    Cdk(Path("directory"), "http://127.0.0.1:4567", *more).synth()
+    Cdk(Path("directory"), "http://127.0.0.1:4567", "token-1", *more).synth()
     (arguments,) = ran
     return arguments
 

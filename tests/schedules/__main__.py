@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.schedules.bench import OtherHandlers, bench
 from tests.schedules.explorer import Report, explore, replay
-from tests.schedules.judging import judge_all
+from tests.schedules.mutant_runs import run_all
 from tests.schedules.scenarios import SCENARIOS, Scenario
 from tests.schedules.story import tell
 from tests.schedules.table import say, table
@@ -47,19 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     long.add_argument("--walks", type=int, default=1000, help="random walks for each scenario, and stories")
     long.add_argument("--seed", type=int, default=1, help="of the first walk; printed with what it breaks")
     long.add_argument("--deep", action="store_true", help="also two faults where there are two copies (hours)")
-    hunted = commands.add_parser("hunt")
-    hunted.add_argument("scenarios", nargs="+")
-    judged = commands.add_parser("mutants")
-    judged.add_argument("names", nargs="*", help="all, if none is named")
+    mutants = commands.add_parser("mutants")
+    mutants.add_argument("names", nargs="*", help="all, if none is named")
     chosen = parser.parse_args(arguments)
     match chosen.command:
         case "replay":
             return show_schedule(chosen.schedule)
         case "verify":
             return verify(chosen.walks, chosen.seed, (*TWO_FAULTS, *(DEEP if chosen.deep else ())))
-        case "hunt":
-            return hunt(chosen.scenarios)
-    return judge_all(chosen.names)
+    return run_all(chosen.names)
 
 
 def show_schedule(
@@ -74,16 +70,6 @@ def show_schedule(
     say("\n".join(trace))
     say("\n".join(wrong) or "nothing is broken")
     return 1 if wrong else 0
-
-
-def hunt(names: Sequence[str]) -> int:
-    """Search for the first violation with one fault: how mutants are judged."""
-    with bench() as place:
-        for name in names:
-            for schedule, what in explore(place, SCENARIOS[name], 1, stop_at=1).violations:
-                say(f"killed: {schedule}  {what}")
-                return 1
-    return 0
 
 
 def _explored(name: str, faults: int) -> Report:

@@ -164,11 +164,13 @@ def explore(
     faults: int,
     *,
     stop_at: int = 10,
+    limit: int | None = None,
     told: Callable[[Report], None] = lambda _: None,
 ) -> Report:
-    """All that can happen in a scenario with up to `faults` faults; stops after so many violations.
+    """Explore all that can happen in a scenario with up to `faults` faults.
 
-    `told` hears of it every so often.
+    `stop_at`: the number of violations after which the search stops. `limit`: the largest number of schedules.
+    `told` gets the report after every 10,000 schedules.
     """
     report = Report(scenario.name, faults)
     begun = time.process_time()
@@ -177,7 +179,7 @@ def explore(
         report.seconds = time.process_time() - begun
         if report.schedules % 10_000 == 0:
             told(report)
-        if len(report.violations) >= stop_at:
+        if len(report.violations) >= stop_at or report.schedules == limit:
             break
     return report
 

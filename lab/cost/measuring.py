@@ -21,8 +21,8 @@ from tests.harness import driver, samples
 from tests.harness.driver import Pipeline
 from tests.harness.interceptor import Wire
 from tests.harness.moto_world import new_consumer
+from tests.harness.observations import Log
 from tests.harness.payment_fixtures import API_KEY, _of_the_sandbox
-from tests.harness.witnesses import Log
 
 from lab.cost.meter import Meter
 from lab.cost.units import item_bytes

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import replay
 
 from lab.peers.measuring import TITLES, WORDS, Measured
@@ -25,12 +25,12 @@ def told(measured: Sequence[Measured]) -> dict[tuple[str, str], str]:
     return shown
 
 
-def page(place: Bench, measured: Sequence[Measured]) -> str:
+def page(place: ExplorerEnvironment, measured: Sequence[Measured]) -> str:
     """docs/peers.md, whole."""
     return "\n".join(_lines(place, measured)) + "\n"
 
 
-def _lines(place: Bench, measured: Sequence[Measured]) -> Iterator[str]:
+def _lines(place: ExplorerEnvironment, measured: Sequence[Measured]) -> Iterator[str]:
     yield INTRODUCTION
     yield from _markdown([it.row for it in measured])
     yield READING

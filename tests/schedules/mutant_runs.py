@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.schedules.bench import bench
+from tests.schedules.environment import explorer_environment
 from tests.schedules.explorer import explore
 from tests.schedules.mutants import MUTANTS, Mutant
 from tests.schedules.scenarios import SCENARIOS
@@ -82,8 +82,10 @@ def run(name: str) -> Result:
 def search(mutant: Mutant) -> str:
     """Search the mutant's scenarios with one fault. Returns the first schedule that breaks an invariant."""
     for name in mutant.scenarios:
-        with mutant.applied(), bench() as place:
-            for schedule, violation in explore(place, SCENARIOS[name], 1, stop_at=1, limit=MAX_SCHEDULES).violations:
+        with mutant.applied(), explorer_environment() as environment:
+            for schedule, violation in explore(
+                environment, SCENARIOS[name], 1, stop_at=1, limit=MAX_SCHEDULES
+            ).violations:
                 return f"{schedule}  {violation}"
     return ""
 

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from tests.schedules import mutant_plugin
-from tests.schedules.bench import Bench, bench
+from tests.schedules.environment import ExplorerEnvironment, explorer_environment
 from tests.schedules.explorer import explore
 from tests.schedules.mutant_runs import CONTROL
 from tests.schedules.mutants import MUTANTS, Mutant, by_module
@@ -62,10 +62,10 @@ def test_every_module_that_gives_a_guarantee_has_mutants() -> None:
 def test_the_explorer_notices_a_mutant_and_not_the_control(name: str) -> None:
     scenario = SCENARIOS[MUTANTS[name].scenarios[0]]
 
-    with MUTANTS[name].applied(), bench() as place:
-        assert explore(place, scenario, 1, stop_at=1).violations
-    with CONTROL.applied(), bench() as place:
-        assert not explore(place, scenario, 1, stop_at=1, limit=50).violations
+    with MUTANTS[name].applied(), explorer_environment() as environment:
+        assert explore(environment, scenario, 1, stop_at=1).violations
+    with CONTROL.applied(), explorer_environment() as environment:
+        assert not explore(environment, scenario, 1, stop_at=1, limit=50).violations
 
 
 def test_the_plugin_applies_the_mutant_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,5 +84,5 @@ def test_the_plugin_applies_the_mutant_of_the_environment(monkeypatch: pytest.Mo
     assert applied() is before
 
 
-def test_the_search_stops_after_a_number_of_schedules(place: Bench) -> None:
-    assert explore(place, SCENARIOS["email"], 1, limit=7).schedules == 7
+def test_the_search_stops_after_a_number_of_schedules(environment: ExplorerEnvironment) -> None:
+    assert explore(environment, SCENARIOS["email"], 1, limit=7).schedules == 7

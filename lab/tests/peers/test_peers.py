@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import parse, plainest, play, replay
 from tests.schedules.faults import Fault
 from tests.schedules.invariants import broken, charges_of, orders_of
@@ -43,7 +43,9 @@ SHOWN = [(kind, schedule) for (_, kind), schedule in told(published()).items()]
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_nothing(place: Bench, name: str) -> None:
+def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_nothing(
+    place: ExplorerEnvironment, name: str
+) -> None:
     played = play(place, COMPARED[name], [], 0, plainest)
 
     assert played.ended
@@ -57,7 +59,7 @@ def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_noth
 
 @pytest.mark.parametrize(("kind", "schedule"), SHOWN)
 def test_a_schedule_of_the_page_fails_as_it_says_however_often_it_is_repeated(
-    place: Bench, kind: str, schedule: str
+    place: ExplorerEnvironment, kind: str, schedule: str
 ) -> None:
     first, second = replay(place, schedule, COMPARED), replay(place, schedule, COMPARED)
 
@@ -65,13 +67,13 @@ def test_a_schedule_of_the_page_fails_as_it_says_however_often_it_is_repeated(
     assert first == second
 
 
-def test_the_page_is_what_its_numbers_and_the_code_make_of_it(place: Bench) -> None:
+def test_the_page_is_what_its_numbers_and_the_code_make_of_it(place: ExplorerEnvironment) -> None:
     """Run `make peers` where this fails."""
     assert page(place, published()) == PAGE.read_text()
 
 
 @pytest.mark.parametrize("name", AFFORDABLE)
-def test_the_page_has_the_numbers_that_are_measured(place: Bench, name: str) -> None:
+def test_the_page_has_the_numbers_that_are_measured(place: ExplorerEnvironment, name: str) -> None:
     measured = measure(place, name)
 
     said = next(it for it in published() if it.scenario == name)
@@ -94,7 +96,7 @@ def test_what_the_page_says_of_its_numbers_is_true_of_them() -> None:
 
 @pytest.mark.parametrize("schedule", [schedule for kind, schedule in SHOWN if kind == "double_charge"])
 def test_what_charges_twice_after_a_day_charges_once_while_the_provider_knows_its_key(
-    place: Bench, schedule: str
+    place: ExplorerEnvironment, schedule: str
 ) -> None:
     scenario, moves = parse(schedule)
     assert scenario.name.endswith("-late")
@@ -117,7 +119,7 @@ def part(call: Call) -> str:
     return "claim" if call.service == "dynamodb" else call.operation
 
 
-def mishap(place: Bench, schedule: str) -> tuple[str, Fault]:
+def mishap(place: ExplorerEnvironment, schedule: str) -> tuple[str, Fault]:
     """Which part of the work a schedule's fault strikes, and how."""
     scenario, moves = parse(schedule)
     at = next(number for number, move in enumerate(moves) if not move.isalnum())
@@ -134,7 +136,7 @@ def mishap(place: Bench, schedule: str) -> tuple[str, Fault]:
 
 @pytest.mark.parametrize("late", ["", "-late"])
 @pytest.mark.parametrize("schedule", [schedule for _, schedule in SHOWN])
-def test_what_breaks_a_peer_leaves_our_order_paid_once(place: Bench, schedule: str, late: str) -> None:
+def test_what_breaks_a_peer_leaves_our_order_paid_once(place: ExplorerEnvironment, schedule: str, late: str) -> None:
     struck, fault = mishap(place, schedule)
 
     def choose(run: Run, _: list[str], possible: list[str]) -> str:
@@ -177,7 +179,7 @@ TAMPERS = {"double_charge": charged_again, "charged_not_recorded": not_marked, "
 
 
 @pytest.mark.parametrize("kind", [rule.__name__ for rule in OUTCOME])
-def test_a_witness_tells_of_what_it_is_there_for_and_of_nothing_else(place: Bench, kind: str) -> None:
+def test_a_witness_tells_of_what_it_is_there_for_and_of_nothing_else(place: ExplorerEnvironment, kind: str) -> None:
     run = play(place, COMPARED[OURS], [], 0, plainest).run
     assert not broken(COMPARED[OURS], run, OUTCOME)
 
@@ -186,7 +188,7 @@ def test_a_witness_tells_of_what_it_is_there_for_and_of_nothing_else(place: Benc
     assert {what.partition(":")[0] for what in broken(COMPARED[OURS], run, OUTCOME)} == {kind}
 
 
-def test_what_waits_in_a_dlq_is_not_lost(place: Bench) -> None:
+def test_what_waits_in_a_dlq_is_not_lost(place: ExplorerEnvironment) -> None:
     run = play(place, COMPARED[OURS], [], 0, plainest).run
     never_charged(run)
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.invariants import ALWAYS, FINALLY, Invariant, broken
-from tests.schedules.run import Run, Stuck
+from tests.schedules.run import ALL_KINDS, Run, Stuck
 from tests.schedules.scenarios import SCENARIOS, Scenario
 
 STUCK = "stuck"  # deliveries without end
@@ -172,7 +172,8 @@ def explore(
     `stop_at`: the number of violations after which the search stops. `limit`: the largest number of schedules.
     `progress` gets the report after every 10,000 schedules.
     """
-    report = Report(scenario.name, faults)
+    kinds = "" if scenario.kinds == ALL_KINDS else " " + "".join(sorted(fault.value for fault in scenario.kinds))
+    report = Report(scenario.name + kinds, faults)
     begun = time.process_time()
     for played in every_state(environment, scenario, faults):
         report.enter(scenario, played)

@@ -144,6 +144,12 @@ def claim_of_another_request_taken_over(patch: Patch) -> None:
     patch.setattr(store, "_FREE", f"{store._FREE} OR (#status = :inprogress AND in_progress_expiration <= :now_ms)")
 
 
+@mutant("store", tests=LAYER)
+def late_copy_of_a_claim_applied(patch: Patch) -> None:
+    """A key that a release has forgotten is free for its old owner too."""
+    patch.setattr(store, "_FREE", f"{store._FREE} OR expiration <= :now_s")
+
+
 @mutant("store", scenarios=("email",), tests=LAYER)
 def expired_lease_never_taken_over(patch: Patch) -> None:
     patch.setattr(store, "_FREE", f"({store._FREE}) AND (attribute_not_exists(id) OR expiration <= :now_s)")

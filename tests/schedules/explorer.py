@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.invariants import ALWAYS, FINALLY, Invariant, broken
-from tests.schedules.run import Run, Stuck
+from tests.schedules.run import ALL_KINDS, Run, Stuck
 from tests.schedules.scenarios import SCENARIOS, Scenario
 
 STUCK = "stuck"  # deliveries without end
@@ -81,7 +81,7 @@ class Report:
 
 
 def play(
-    bench: Bench,
+    environment: ExplorerEnvironment,
     scenario: Scenario,
     begin: Sequence[str],
     faults: int,
@@ -90,10 +90,10 @@ def play(
 ) -> Played:
     """Follow a schedule, then go on as `choose` says; None gives the schedule up."""
     moves: list[str] = []
-    run = Run(bench, faults)
+    run = Run(environment, faults)
     always, at_last = _rules(scenario)
     try:
-        run = scenario.start(bench, faults, trace)
+        run = scenario.start(environment, faults, trace)
         while True:
             if not run.active:
                 wrong = broken(scenario, run, always)
@@ -124,7 +124,7 @@ def plainest(_: Run, __: list[str], possible: list[str]) -> str:
     return possible[0]
 
 
-def every_schedule(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Played]:
+def every_schedule(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Iterator[Played]:
     """The plain search."""
     waiting: list[list[str]] = [[]]
 
@@ -133,10 +133,10 @@ def every_schedule(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Pl
         return possible[0]
 
     while waiting:
-        yield play(bench, scenario, waiting.pop(), faults, choose)
+        yield play(environment, scenario, waiting.pop(), faults, choose)
 
 
-def every_state(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Played]:
+def every_state(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Iterator[Played]:
     """The search by states."""
     left: dict[bytes, list[str]] = {}  # state → moves not taken yet, the plainest last
     waiting: deque[tuple[bytes, list[str]]] = deque()  # states with such moves, and how each was reached first
@@ -149,35 +149,38 @@ def every_state(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Playe
                 waiting.append((state, list(moves)))
         return left[state].pop() if left[state] else None
 
-    yield play(bench, scenario, [], faults, choose)
+    yield play(environment, scenario, [], faults, choose)
     while waiting:
         state, moves = waiting[0]  # the shortest way in first: it flows on through states that still have moves left
         if left[state]:
-            yield play(bench, scenario, [*moves, left[state].pop()], faults, choose)
+            yield play(environment, scenario, [*moves, left[state].pop()], faults, choose)
         else:
             waiting.popleft()
 
 
 def explore(
-    bench: Bench,
+    environment: ExplorerEnvironment,
     scenario: Scenario,
     faults: int,
     *,
     stop_at: int = 10,
-    told: Callable[[Report], None] = lambda _: None,
+    limit: int | None = None,
+    progress: Callable[[Report], None] = lambda _: None,
 ) -> Report:
-    """All that can happen in a scenario with up to `faults` faults; stops after so many violations.
+    """Explore all that can happen in a scenario with up to `faults` faults.
 
-    `told` hears of it every so often.
+    `stop_at`: the number of violations after which the search stops. `limit`: the largest number of schedules.
+    `progress` gets the report after every 10,000 schedules.
     """
-    report = Report(scenario.name, faults)
+    kinds = "" if scenario.kinds == ALL_KINDS else " " + "".join(sorted(fault.value for fault in scenario.kinds))
+    report = Report(scenario.name + kinds, faults)
     begun = time.process_time()
-    for played in every_state(bench, scenario, faults):
+    for played in every_state(environment, scenario, faults):
         report.enter(scenario, played)
         report.seconds = time.process_time() - begun
         if report.schedules % 10_000 == 0:
-            told(report)
-        if len(report.violations) >= stop_at:
+            progress(report)
+        if len(report.violations) >= stop_at or report.schedules == limit:
             break
     return report
 
@@ -199,10 +202,12 @@ def parse(schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS) -> tuple
     return scenarios[name], moves
 
 
-def replay(bench: Bench, schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS) -> tuple[list[str], list[str]]:
+def replay(
+    environment: ExplorerEnvironment, schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS
+) -> tuple[list[str], list[str]]:
     """Repeat a schedule. Returns its trace, call by call, and the invariants that it breaks."""
     scenario, moves = parse(schedule, scenarios)
     trace: list[str] = []
     faults = sum(not move.isalnum() for move in moves)
-    played = play(bench, scenario, moves, faults, plainest, trace)
+    played = play(environment, scenario, moves, faults, plainest, trace)
     return trace, played.broken

@@ -21,10 +21,10 @@ NOBODY = "0"
 class Facts:
     """Recorded as it happens; strings, so that they can be compared and printed."""
 
-    claims: dict[str, tuple[str, str]] = field(default_factory=dict)  # strand → record key, owner
-    told: dict[str, bool] = field(default_factory=dict)  # strand → whether the core told it that it is uncertain
-    superseded: set[str] = field(default_factory=set)  # strands
-    committed: set[str] = field(default_factory=set)  # strands whose claim was completed by themselves
+    claims: dict[str, tuple[str, str]] = field(default_factory=dict)  # thread → record key, owner
+    uncertain: dict[str, bool] = field(default_factory=dict)  # thread → whether its claim is uncertain
+    superseded: set[str] = field(default_factory=set)  # threads
+    committed: set[str] = field(default_factory=set)  # threads whose claim was completed by themselves
     results: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # record key → results handed out
     events: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # id → data sent, as JSON
     counted: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # metric → count
@@ -32,7 +32,7 @@ class Facts:
     offences: set[str] = field(default_factory=set)  # what must never happen, seen as it happened: "<invariant>: …"
 
     def changed(self, by: str, changes: list[Change]) -> None:
-        """A write was applied, by a strand; what nobody wrote is TTL's, or a hand's."""
+        """A write was applied, by a thread; what nobody wrote is TTL's, or a hand's."""
         for change in changes if by != NOBODY else ():
             if change.table == "idempotency":
                 self._record_changed(by, change)
@@ -45,9 +45,9 @@ class Facts:
         if by in self.superseded:
             self.offences.add(f"a_zombie_wrote_nothing: {by} wrote {change.key[0]}")
         if text(new, "status") == "INPROGRESS" and owner != was:
-            for strand, (key, _) in self.claims.items():
-                if key == change.key[0] and strand not in self.committed | {by}:
-                    self.superseded.add(strand)
+            for thread, (key, _) in self.claims.items():
+                if key == change.key[0] and thread not in self.committed | {by}:
+                    self.superseded.add(thread)
             self.claims[by] = (change.key[0], owner)
         elif text(old, "status") == "INPROGRESS" and self.claims.get(by, ("", ""))[1] != was:
             self.offences.add(f"a_zombie_wrote_nothing: {by} wrote {change.key[0]}, claimed by {was}")
@@ -78,7 +78,7 @@ class Facts:
         """Comparable."""
         return (
             sorted(self.claims.items()),
-            sorted(self.told.items()),
+            sorted(self.uncertain.items()),
             sorted(self.superseded),
             sorted(self.committed),
             sorted((key, sorted(found)) for key, found in self.results.items()),

@@ -108,7 +108,7 @@ def a_second_mail_only_in_its_window(_: Scenario, run: Run) -> Iterator[str]:
         if len(sent) > 1 and not run.faults:
             yield f"{key}: {len(sent)} mails and nothing went wrong"
         for mail in sent[1:]:
-            if not run.facts.told[mail.by] and mail.by not in run.facts.superseded:
+            if not run.facts.uncertain[mail.by] and mail.by not in run.facts.superseded:
                 yield f"{key}: {mail.by} sent another mail and was not told uncertain"
 
 

@@ -16,10 +16,10 @@ from tests.schedules import provider
 from tests.schedules.dynamodb import Change, digest
 from tests.schedules.facts import NOBODY, Facts
 from tests.schedules.faults import Fault, possible
+from tests.schedules.green_threads import JOIN, GreenThread, Process, current, maybe_current
 from tests.schedules.model import Call, Model, answered, refusal
 from tests.schedules.services import Message
 from tests.schedules.sources import Delivery, Source, StreamSource
-from tests.schedules.strands import JOIN, Process, Strand, current, maybe_current
 from tests.schedules.trace import line
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -28,10 +28,11 @@ START_MS = 1_800_000_000_000
 
 LOST_S = 0.6  # how long a worker waits for an answer that does not come
 SKEW_S = 2.0  # how far past its deadline a lease goes
+ALL_KINDS = frozenset(Fault)
 
 
-class Place(Protocol):
-    """What a run needs of the bench."""
+class Environment(Protocol):
+    """What a run needs from its environment."""
 
     @property
     def clock(self) -> FakeClock:
@@ -76,9 +77,10 @@ class Stuck(Exception):
 class Run:
     """The state of one schedule."""
 
-    place: Place
+    environment: Environment
     faults_left: int
     max_running: int = 2
+    kinds: frozenset[Fault] = ALL_KINDS  # of the faults that may happen
     sources: list[Source] = field(default_factory=list)
     active: list[Invocation] = field(default_factory=list)
     started: int = 0
@@ -88,13 +90,13 @@ class Run:
     other_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # call → what the provider answers
     later_s: float = 0  # how much later than it could the next delivery comes, once all is quiet
     skew_ms: int = 0  # how far the clock of the next worker is off
-    last: str = ""  # the strand that moved last
+    last: str = ""  # the thread that moved last
     most: int = len(LETTERS)  # deliveries: more of them are work without end
     trace: list[str] | None = None
     faults: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.clock = self.place.clock
+        self.clock = self.environment.clock
         self.clock.ms = START_MS
         self.facts = Facts()
         self.model = Model(lambda: self.clock.ms, self._by, self._new_id, self._applied, self._accepted)
@@ -125,33 +127,33 @@ class Run:
 
     def _meet(self, call: Call, apply: Callable[..., Any], lost: Callable[[], Exception]) -> Any:
         """Wait for the baton, then meet what the schedule holds."""
-        strand = current()
-        if strand.process.dead:
+        thread = current()
+        if thread.process.dead:
             raise Killed
-        order = strand.park(call)
+        order = thread.park(call)
         if isinstance(order, BaseException):
             raise order
         fault: Fault = order
         if fault is Fault.DIES_BEFORE:
-            self._told(strand, call, fault, "")
+            self._trace_call(thread, call, fault, "")
             raise Killed
         try:
             answer = self._answer(call, fault, apply)
         except requests.exceptions.ReadTimeout:
             self.clock.advance(LOST_S)
-            self._told(strand, call, fault, "no answer in time")
+            self._trace_call(thread, call, fault, "no answer in time")
             raise
         said = _said(answer)
         if fault is Fault.DIES_AFTER:
-            self._told(strand, call, fault, said)
+            self._trace_call(thread, call, fault, said)
             raise Killed
         if fault is Fault.ANSWER_LOST:
             self.clock.advance(LOST_S)
-            self._told(strand, call, fault, said)
-            strand.saw("lost", self.clock.ms)
+            self._trace_call(thread, call, fault, said)
+            thread.saw("lost", self.clock.ms)
             raise lost()
-        self._told(strand, call, fault, said)
-        strand.saw(said, self.clock.ms)
+        self._trace_call(thread, call, fault, said)
+        thread.saw(said, self.clock.ms)
         return answer
 
     def _answer(self, call: Call, fault: Fault, apply: Callable[..., Any]) -> Any:
@@ -176,7 +178,7 @@ class Run:
 
     def moves(self) -> list[str]:
         """All that may come next, the plainest first."""
-        plain = [strand.name for strand in self._ready()]
+        plain = [thread.name for thread in self._ready()]
         plain.sort(key=lambda name: name != self.last)
         starting: list[str] = []
         passing: list[str] = []
@@ -186,9 +188,10 @@ class Run:
                 passing = ["t"]
         faults = []
         if self.faults_left:
-            for strand in self._ready():
-                if isinstance(strand.parked_at, Call):
-                    faults += [strand.name + fault.value for fault in possible(strand.parked_at)]
+            for thread in self._ready():
+                if isinstance(thread.parked_at, Call):
+                    kinds = [fault for fault in possible(thread.parked_at) if fault in self.kinds]
+                    faults += [thread.name + fault.value for fault in kinds]
         return plain + starting + passing + faults
 
     def move(self, move: str) -> None:
@@ -235,19 +238,19 @@ class Run:
             sorted((key, digest(body)) for key, body in self.model.rest.objects.items()),
             self.model.rest.mails,
             [source.state() for source in self.sources],
-            [(it.process.name, it.process.deadline_ms, it.process.stalled, _strands(it.process)) for it in self.active],
+            [(it.process.name, it.process.deadline_ms, it.process.stalled, _threads(it.process)) for it in self.active],
             self.facts.state(),
         )
         return digest(repr(seen).encode())
 
     # Inside
 
-    def _ready(self) -> list[Strand]:
+    def _ready(self) -> list[GreenThread]:
         return [
-            strand
+            thread
             for it in self.active
-            for strand in it.process.parked
-            if strand.parked_at is not JOIN or all(o.ended for o in it.process.strands if o is not strand)
+            for thread in it.process.parked
+            if thread.parked_at is not JOIN or all(o.ended for o in it.process.threads if o is not thread)
         ]
 
     def _stalled(self) -> list[Process]:
@@ -265,7 +268,7 @@ class Run:
         next_ms = self._next_ms()
         assert next_ms is not None
         self.clock.ms = max(self.clock.ms, next_ms)
-        self._tell(f"          time passes: {self._elapsed()}")
+        self._trace(f"          time passes: {self._elapsed()}")
 
     def _redrive(self) -> None:
         """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html"""
@@ -275,7 +278,7 @@ class Run:
                 message = waiting.pop(0)
                 again = {"MessageBody": message.body, "MessageAttributes": message.attributes}
                 queues.put(name.removesuffix("-dlq"), again)
-                self._tell(f"          {message.id} is put back from {name}")
+                self._trace(f"          {message.id} is put back from {name}")
                 return
 
     def _start(self, source: Source) -> None:
@@ -288,15 +291,15 @@ class Run:
         context = Deadline(self.clock, process.deadline_ms)
         it = Invocation(process, source, delivery, source.function)
         self.active.append(it)
-        self._tell(f"{source.label:<4} {name:<4} {source.function} starts: {delivery.about}")
-        handler = self.place.handler(source.function)
+        self._trace(f"{source.label:<4} {name:<4} {source.function} starts: {delivery.about}")
+        handler = self.environment.handler(source.function)
         self.last = name
-        self.place.enter(source.function)
+        self.environment.enter(source.function)
         process.start(lambda: handler(delivery.event, context))
-        process.strands[0].saw(delivery.event)
+        process.threads[0].saw(delivery.event)
 
     def _go_on(self, name: str, fault: Fault) -> None:
-        it, strand = next((it, strand) for it in self.active for strand in it.process.strands if strand.name == name)
+        it, thread = next((it, thread) for it in self.active for thread in it.process.threads if thread.name == name)
         if fault is not Fault.NONE:
             self.faults_left -= 1
             self.faults.append(name + fault.value)
@@ -304,39 +307,39 @@ class Run:
             end_ms = it.process.deadline_ms + int(SKEW_S * 1000) + 1000
             self.clock.ms = max(self.clock.ms, end_ms)
             it.process.stalled = True
-            self._tell(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
+            self._trace(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
             return
         self.last = name
-        self.place.enter(it.function)
-        strand.resume(fault)
+        self.environment.enter(it.function)
+        thread.resume(fault)
 
     def _end(self, it: Invocation) -> None:
         process = it.process
-        in_flight = [strand.name for strand in process.strands if not strand.ended]
+        in_flight = [thread.name for thread in process.threads if not thread.ended]
         if process.returned and in_flight:
             self.facts.offences.add(f"acknowledged_is_done: {process.name} returned while {in_flight} was at work")
         died = process.dead and not process.returned
         process.end()
         self.active.remove(it)
         if died:
-            self._tell(f"          {process.name} is dead")
+            self._trace(f"          {process.name} is dead")
             it.delivery.died()
         elif process.crashed is not None:
             if isinstance(process.crashed, AssertionError):
                 raise process.crashed
-            self._tell(f"          {process.name} raised {type(process.crashed).__name__}")
+            self._trace(f"          {process.name} raised {type(process.crashed).__name__}")
             it.delivery.died()
         else:
-            self._tell(f"          {process.name} returned {process.result}")
+            self._trace(f"          {process.name} returned {process.result}")
             it.delivery.returned(process.result)
 
     def _by(self) -> str:
-        strand = maybe_current()
-        return strand.name if strand else NOBODY
+        thread = maybe_current()
+        return thread.name if thread else NOBODY
 
     def _new_id(self) -> str:
-        strand = maybe_current()
-        return strand.new_id() if strand else f"m{sum(map(len, self.model.queues.sent.values())) + 1}"
+        thread = maybe_current()
+        return thread.new_id() if thread else f"m{sum(map(len, self.model.queues.sent.values())) + 1}"
 
     def _applied(self, changes: list[Change]) -> None:
         self.facts.changed(self._by(), changes)
@@ -350,11 +353,11 @@ class Run:
         if self._by() != NOBODY and not queue.endswith("-dlq"):
             self.facts.sent(message)
 
-    def _told(self, strand: Strand, call: Call, fault: Fault, answer: str) -> None:
+    def _trace_call(self, thread: GreenThread, call: Call, fault: Fault, answer: str) -> None:
         if self.trace is not None:
-            self.trace.append(line(strand.name, call, fault, answer))
+            self.trace.append(line(thread.name, call, fault, answer))
 
-    def _tell(self, text: str) -> None:
+    def _trace(self, text: str) -> None:
         if self.trace is not None:
             self.trace.append(text)
 
@@ -368,8 +371,8 @@ def _name(number: int) -> str:
     return (_name(before - 1) if before else "") + LETTERS[last]
 
 
-def _strands(process: Process) -> object:
-    return [(strand.name, strand.past, strand.ended, strand.parked_at is JOIN) for strand in process.strands]
+def _threads(process: Process) -> object:
+    return [(thread.name, thread.past, thread.ended, thread.parked_at is JOIN) for thread in process.threads]
 
 
 def _said(answer: Any) -> str:

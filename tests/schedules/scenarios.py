@@ -6,20 +6,23 @@ The state that a step meets is what the steps before it leave behind in a run wi
 import functools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.payment_sandbox import objects
 from tests.schedules import provider
-from tests.schedules.bench import Bench
 from tests.schedules.dynamodb import digest, spell
-from tests.schedules.run import Run
+from tests.schedules.environment import ExplorerEnvironment
+from tests.schedules.faults import Fault
+from tests.schedules.run import ALL_KINDS, Run
 from tests.schedules.services import Message
 from tests.schedules.sources import ClientSource, QueueSource, StreamSource
 
 ORDER_ID = "ord_1"
 # The local stage's function timeouts, in seconds.
 TIMEOUTS_S = {"order": 4.0, "payment": 7.0, "email": 5.0, "relay": 5.0, "api": 5.0}
+# Deaths, lost answers, refusals, stalls.
+PARTS = ("!+", "?", "%&/", "~")
 OPERATIONS = {"orders": "order.place", "payments": "payment.charge", "emails": "email.send"}
 
 
@@ -29,22 +32,28 @@ class Scenario:
 
     `relayed`: the relay takes part, so every event must be sent. `parked`: the reasons for which a message must be, and
     may be, in a DLQ. `outcome_rules`: the only invariants that are checked; without any, all of invariants.py.
+    `kinds`: the faults that may happen.
     """
 
     name: str
-    prepare: Callable[[Bench, Run], None]
+    prepare: Callable[[ExplorerEnvironment, Run], None]
     ends: frozenset[str]
     mailed: bool = False
     relayed: bool = False
     max_running: int = 2
     parked: frozenset[str] = frozenset()
     outcome_rules: tuple[Callable[["Scenario", Run], Iterator[str]], ...] = ()
+    kinds: frozenset[Fault] = ALL_KINDS
 
-    def start(self, bench: Bench, faults: int, trace: list[str] | None = None) -> Run:
+    def parts(self) -> "list[Scenario]":
+        """Split the scenario by kinds of faults. With at most one fault, the parts together are the whole."""
+        return [replace(self, kinds=frozenset(map(Fault, codes))) for codes in PARTS]
+
+    def start(self, environment: ExplorerEnvironment, faults: int, trace: list[str] | None = None) -> Run:
         """A run that stands at its first move."""
-        run = Run(bench, faults, self.max_running, trace=trace)
-        bench.run = run
-        self.prepare(bench, run)
+        run = Run(environment, faults, self.max_running, self.kinds, trace=trace)
+        environment.run = run
+        self.prepare(environment, run)
         return run
 
 
@@ -115,16 +124,16 @@ class Seed:
 
 
 @functools.cache
-def seed(bench: Bench, method: str, *stages: str) -> Seed:
+def seed(environment: ExplorerEnvironment, method: str, *stages: str) -> Seed:
     """What the first stages leave behind when nothing goes wrong."""
-    run = Run(bench, 0)
-    before, bench.run = bench.run, run
+    run = Run(environment, 0)
+    before, environment.run = environment.run, run
     stream(run)
     for stage in stages:
         queue(run, stage, (order_requested(method=method),) if stage == "orders" else ())
     while run.active or run.settle():
         run.move(run.moves()[0])
-    bench.run = before
+    environment.run = before
     return Seed(
         {table: dict(items) for table, items in run.model.tables.items.items()},
         {name: tuple(dict.fromkeys(message.body for message in sent)) for name, sent in run.model.queues.sent.items()},
@@ -143,34 +152,34 @@ def plant(run: Run, found: Seed) -> None:
 # The scenarios
 
 
-def _order(_: Bench, run: Run) -> None:
+def _order(_: ExplorerEnvironment, run: Run) -> None:
     queue(run, "orders", (order_requested(),) * 2)
 
 
-def _order_refused(_: Bench, run: Run) -> None:
+def _order_refused(_: ExplorerEnvironment, run: Run) -> None:
     """An id that only the API may give, and no row of the API's."""
     queue(run, "orders", (order_requested("api_1"),) * 2)
 
 
-def _order_in_one_batch(_: Bench, run: Run) -> None:
+def _order_in_one_batch(_: ExplorerEnvironment, run: Run) -> None:
     queue(run, "orders", (order_requested(), order_requested("ord_2"), order_requested()), batch=3)
 
 
-def _payment(method: str, copies: int = 2) -> Callable[[Bench, Run], None]:
-    def prepare(bench: Bench, run: Run) -> None:
-        found = seed(bench, method, "orders")
+def _payment(method: str, copies: int = 2) -> Callable[[ExplorerEnvironment, Run], None]:
+    def prepare(environment: ExplorerEnvironment, run: Run) -> None:
+        found = seed(environment, method, "orders")
         plant(run, found)
         queue(run, "payments", found.sent["payments"] * copies)
 
     return prepare
 
 
-def _payment_of_another_amount(bench: Bench, run: Run) -> None:
+def _payment_of_another_amount(environment: ExplorerEnvironment, run: Run) -> None:
     """Beside the true message one of another amount, under the same order id; a person redrives what is parked.
 
     Whichever claims first, the other is parked, so the true one may be: put back by itself it finishes.
     """
-    found = seed(bench, "pm_card_visa", "orders")
+    found = seed(environment, "pm_card_visa", "orders")
     plant(run, found)
     (true,) = found.sent["payments"]
     another = json.loads(true)
@@ -179,17 +188,17 @@ def _payment_of_another_amount(bench: Bench, run: Run) -> None:
     run.redrives_left = 2
 
 
-def _payment_cold(bench: Bench, run: Run) -> None:
+def _payment_cold(environment: ExplorerEnvironment, run: Run) -> None:
     """One message, and workers that must fetch the API key first."""
-    found = seed(bench, "pm_card_visa", "orders")
+    found = seed(environment, "pm_card_visa", "orders")
     plant(run, found)
     queue(run, "payments", found.sent["payments"])
     run.warm = False
 
 
-def _payment_forgetful(bench: Bench, run: Run) -> None:
+def _payment_forgetful(environment: ExplorerEnvironment, run: Run) -> None:
     """The provider prunes its keys as soon as it has answered: nothing may rest on them."""
-    _payment("pm_card_visa")(bench, run)
+    _payment("pm_card_visa")(environment, run)
     run.forgetful = True
 
 
@@ -204,14 +213,14 @@ def _intent(number: int, **fields: Any) -> dict[str, Any]:
 
 def _payment_with_other_answers(
     call: str, fields: Mapping[str, Any], method: str = "pm_card_visa", planted: tuple[dict[str, Any], ...] = ()
-) -> Callable[[Bench, Run], None]:
+) -> Callable[[ExplorerEnvironment, Run], None]:
     """The provider does what a call asks for, and answers with fields of another intent.
 
     `planted`: intents that the provider has before the run begins. If there are two, the first is on the order row.
     """
 
-    def prepare(bench: Bench, run: Run) -> None:
-        _payment(method, 1)(bench, run)
+    def prepare(environment: ExplorerEnvironment, run: Run) -> None:
+        _payment(method, 1)(environment, run)
         for intent in planted:
             provider.plant(run.model, intent)
         if len(planted) > 1:
@@ -227,17 +236,17 @@ _OWN, _SECOND = _intent(1), _intent(2)
 _OF_ANOTHER_ORDER, _OF_ANOTHER_AMOUNT = _intent(3, **OTHER_ORDER), _intent(4, amount=1)
 
 
-def _email(method: str, copies: int = 2) -> Callable[[Bench, Run], None]:
-    def prepare(bench: Bench, run: Run) -> None:
-        found = seed(bench, method, "orders", "payments")
+def _email(method: str, copies: int = 2) -> Callable[[ExplorerEnvironment, Run], None]:
+    def prepare(environment: ExplorerEnvironment, run: Run) -> None:
+        found = seed(environment, method, "orders", "payments")
         plant(run, found)
         queue(run, "emails", found.sent["emails"] * copies)
 
     return prepare
 
 
-def _relay(bench: Bench, run: Run) -> None:
-    found = seed(bench, "pm_card_visa", "orders", "payments")
+def _relay(environment: ExplorerEnvironment, run: Run) -> None:
+    found = seed(environment, "pm_card_visa", "orders", "payments")
     plant(run, found)
     stream(run)
     source = run.sources[0]
@@ -246,18 +255,18 @@ def _relay(bench: Bench, run: Run) -> None:
         source.changed(dict(item))
 
 
-def _api(_: Bench, run: Run) -> None:
+def _api(_: ExplorerEnvironment, run: Run) -> None:
     client(run, "a")
     client(run, "b")
 
 
-def _api_reused(_: Bench, run: Run) -> None:
+def _api_reused(_: ExplorerEnvironment, run: Run) -> None:
     client(run, "a")
     client(run, "b", quantity=3)
 
 
-def _chain(copies: int) -> Callable[[Bench, Run], None]:
-    def prepare(_: Bench, run: Run) -> None:
+def _chain(copies: int) -> Callable[[ExplorerEnvironment, Run], None]:
+    def prepare(_: ExplorerEnvironment, run: Run) -> None:
         queue(run, "orders", (order_requested(),) * copies)
         stream(run)
         queue(run, "payments")
@@ -265,7 +274,7 @@ def _chain(copies: int) -> Callable[[Bench, Run], None]:
     return prepare
 
 
-def _pipeline(_: Bench, run: Run) -> None:
+def _pipeline(_: ExplorerEnvironment, run: Run) -> None:
     queue(run, "orders", (order_requested(),) * 2)
     stream(run)
     queue(run, "payments")

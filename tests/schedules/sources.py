@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tests.harness.sqs_records import sqs_record
 from tests.schedules.facts import Facts
 from tests.schedules.services import Message, Queues
 
@@ -71,23 +72,18 @@ class QueueSource:
 
 
 def _record(queue: str, message: Message) -> dict[str, Any]:
-    """As in Lambda's event: https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html"""
-    return {
-        "messageId": message.id,
-        "receiptHandle": message.receipt,
-        "body": message.body,
-        "attributes": {
-            "ApproximateReceiveCount": str(message.receives),
-            **{name: value["StringValue"] for name, value in message.system.items()},
-        },
-        "messageAttributes": {
+    return sqs_record(
+        message.id,
+        message.body,
+        queue=queue,
+        receive_count=message.receives,
+        receipt=message.receipt,
+        attributes={name: value["StringValue"] for name, value in message.system.items()},
+        message_attributes={
             name: {"stringValue": value["StringValue"], "dataType": value["DataType"]}
             for name, value in message.attributes.items()
         },
-        "eventSource": "aws:sqs",
-        "eventSourceARN": f"arn:aws:sqs:eu-west-1:123456789012:{queue}",
-        "awsRegion": "eu-west-1",
-    }
+    )
 
 
 @dataclass

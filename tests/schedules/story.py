@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from tests.schedules import provider
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import Report
 from tests.schedules.invariants import ALWAYS, FINALLY, broken
 from tests.schedules.run import Run, Stuck
@@ -35,14 +35,14 @@ STORY = Scenario("story", lambda *_: None, frozenset({"paid", "declined"}), mail
 class Story(RuleBasedStateMachine):
     """Whatever happens, the promise holds at every rest, and all ends well."""
 
-    place: Bench
+    environment: ExplorerEnvironment
     report: Report
 
     @initialize()
     def begin(self) -> None:
         self.trace: list[str] = []
-        self.run: Run = Run(self.place, FAULTS, most=2000, trace=self.trace)
-        self.place.run = self.run
+        self.run: Run = Run(self.environment, FAULTS, most=2000, trace=self.trace)
+        self.environment.run = self.run
         queue(self.run, "orders")
         stream(self.run)
         queue(self.run, "payments")
@@ -141,9 +141,9 @@ class Story(RuleBasedStateMachine):
                 yield f"{order_id} ends {json.dumps(row['state'])}"
 
 
-def tell(place: Bench, stories: int, steps: int, *, same_each_time: bool) -> Report:
+def tell(environment: ExplorerEnvironment, stories: int, steps: int, *, same_each_time: bool) -> Report:
     """So many stories of so many steps. `same_each_time`: drawn from no seed."""
-    Story.place = place
+    Story.environment = environment
     Story.report = Report("story", FAULTS, walk=True)
     begun = time.process_time()
     drawn = settings(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import replay
 
 SCHEDULES = {
@@ -12,8 +12,8 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_what_was_broken_once_is_not_again(place: Bench, name: str) -> None:
-    trace, broken = replay(place, SCHEDULES[name])
+def test_what_was_broken_once_is_not_again(environment: ExplorerEnvironment, name: str) -> None:
+    trace, broken = replay(environment, SCHEDULES[name])
 
     assert trace
     assert not broken

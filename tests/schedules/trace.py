@@ -20,11 +20,11 @@ WORDS = {
 }
 
 
-def line(strand: str, call: Call, fault: Fault, answer: str) -> str:
+def line(thread: str, call: Call, fault: Fault, answer: str) -> str:
     """`A?   A    UpdateItem idempotency payment.charge#ord_1 → 200 …   (applied, the answer is lost)`"""
     told = f" → {_short(answer)}" if answer else ""
     said = f"   ({WORDS[fault]})" if WORDS[fault] else ""
-    return f"{strand + fault.value:<4} {strand:<4} {call.operation} {_about(call)}{told}{said}"
+    return f"{thread + fault.value:<4} {thread:<4} {call.operation} {_about(call)}{told}{said}"
 
 
 def _about(call: Call) -> str:

@@ -3,7 +3,7 @@
 import random
 import time
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import Report, play
 from tests.schedules.run import Run
 from tests.schedules.scenarios import Scenario
@@ -12,7 +12,7 @@ FAULTS = 5  # at most, in one walk
 LIKELY = 0.08  # a move is a fault, where one is left
 
 
-def walk(bench: Bench, scenario: Scenario, walks: int, seed: int) -> Report:
+def walk(environment: ExplorerEnvironment, scenario: Scenario, walks: int, seed: int) -> Report:
     """Walk so often. Each walk is a schedule that can be replayed."""
     report = Report(scenario.name, FAULTS, walk=True)
     begun = time.process_time()
@@ -24,6 +24,6 @@ def walk(bench: Bench, scenario: Scenario, walks: int, seed: int) -> Report:
             faulty = [move for move in possible if not move.isalnum()]
             return rng.choice(faulty if faulty and rng.random() < LIKELY else plain)
 
-        report.enter(scenario, play(bench, scenario, [], FAULTS, choose))
+        report.enter(scenario, play(environment, scenario, [], FAULTS, choose))
     report.seconds = time.process_time() - begun
     return report

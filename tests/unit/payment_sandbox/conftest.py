@@ -1,32 +1,24 @@
 """The sandbox on moto, behind a real socket, spoken to by Stripe's own SDK."""
 
-import functools
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import stripe
-from botocore.client import BaseClient
 from moto import mock_aws
 
 from functions.payment_sandbox import auth, host, store
 from functions.payment_sandbox.handler import handler
-from shared.idempotency.runtime import Service, make_client
 from tests.harness.http_lambda import serve
+from tests.harness.payment_fixtures import sandbox_client
+from tests.harness.tables import LEDGER_TABLE
 
-TABLE = "ledger"
+TABLE = LEDGER_TABLE["TableName"]
 
 
 def seen(value: object) -> Any:
     """What the SDK gave, without its types: they call everything optional, and a test knows better."""
     return value
-
-
-@functools.cache
-def one_client(service: Service) -> Any:
-    """The shared client, made once for all these tests: making it costs as much as a test."""
-    return make_client(service)
 
 
 class Clock:
@@ -67,25 +59,11 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("API_KEY_SECRET_ARN", raising=False)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    one_at_a_time = threading.RLock()
-    call = seen(BaseClient)._make_api_call
-
-    def locked(self: BaseClient, *args: object, **kwargs: object) -> object:
-        # moto's conditional writes are not atomic across threads; DynamoDB's are.
-        with one_at_a_time:
-            return call(self, *args, **kwargs)
-
     store.open_period.cache_clear()  # another table of the same name
     with mock_aws():
         for module in (store, auth):
-            monkeypatch.setattr(module, "client", one_client)
-        monkeypatch.setattr(BaseClient, "_make_api_call", locked)
-        one_client("dynamodb").create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-        )
+            monkeypatch.setattr(module, "client", sandbox_client)
+        sandbox_client("dynamodb").create_table(**LEDGER_TABLE)
         yield
 
 

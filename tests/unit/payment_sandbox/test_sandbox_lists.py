@@ -8,7 +8,8 @@ import pytest
 import stripe
 
 from functions.payment_sandbox import store
-from tests.unit.payment_sandbox.conftest import TABLE, Clock, Shop, one_client, seen
+from tests.harness.payment_fixtures import sandbox_client
+from tests.unit.payment_sandbox.conftest import TABLE, Clock, Shop, seen
 
 
 def test_intents_are_listed_newest_first_ten_a_page_unless_said_otherwise(shop: Shop) -> None:
@@ -45,7 +46,7 @@ def test_pages_go_on_over_the_periods_that_the_ledger_is_divided_into(
     assert [charge.payment_intent for charge in charges] == ids[::-1]
     intents = shop.intents.list(params={"limit": 4}).auto_paging_iter()
     assert [intent.id for intent in intents] == ids[::-1]
-    ledger = one_client("dynamodb").scan(TableName=TABLE)["Items"]
+    ledger = sandbox_client("dynamodb").scan(TableName=TABLE)["Items"]
     sizes = Counter(item["pk"]["S"] for item in ledger if item["pk"]["S"].startswith("charge#"))
     assert max(sizes.values()) == 3, "so that a page costs the same however long the ledger is"
 

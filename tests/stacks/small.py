@@ -15,7 +15,7 @@ from constructs import IConstruct
 
 from stacks.checks import CHECKS, Check
 from stacks.checks.assembly import templates_of
-from stacks.checks.model import Finding, Model
+from stacks.checks.model import Finding, Model, Template
 from stacks.settings import settings_from
 from tests.harness.synth import FLAGS, STAGES
 
@@ -158,8 +158,11 @@ class SmallApp:
         CfnCondition(self.stack, "Either", expression=Fn.condition_equals(self.parameter(), "yes"))
         return {"Fn::If": ["Either", yes, no]}
 
+    def templates(self) -> list[Template]:
+        return templates_of(stack.template_full_path for stack in self.app.synth().stacks_recursively)
+
     def findings(self) -> list[tuple[Check, Finding]]:
-        model = Model(templates_of(self.app.synth()), self.settings)
+        model = Model(self.templates(), self.settings)
         return [(check, finding) for check in CHECKS for finding in check(model)]
 
 

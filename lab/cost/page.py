@@ -96,7 +96,7 @@ def _figures(counts: Counts, at: Prices) -> dict[str, Any]:
     bare = sum(peers.bare(counts, step)["write_units"] for step in ours.QUEUES)
     set_to = prod()
     return {
-        "batches": ", ".join(f"{set_to.flow(function).batch_size} in {function}" for function in ours.QUEUES),
+        "batches": ", ".join(f"{set_to.throughput(function).batch_size} in {function}" for function in ours.QUEUES),
         "atomicity": usd_text(found["of_it_atomicity"]),
         "whole": usd_text(sum(found["per_million_orders"].values())),
         "index": usd_text(index),

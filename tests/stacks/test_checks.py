@@ -26,7 +26,7 @@ from tests.stacks import (
     test_checks_tables,
     test_checks_timing,
 )
-from tests.stacks.small import SmallApp
+from tests.stacks.minimal_app import MinimalApp
 
 FAMILIES = (
     test_checks_mappings,
@@ -51,7 +51,7 @@ def test_the_app_keeps_its_promise_in_each_stage(any_stage: Synthesised) -> None
 
 
 def test_a_copiers_plain_app_passes(tmp_path: Path) -> None:
-    assert SmallApp(tmp_path).findings() == []
+    assert MinimalApp(tmp_path).findings() == []
 
 
 def test_each_check_has_a_test_that_it_finds_something() -> None:
@@ -87,7 +87,7 @@ ODD: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: next(iter(odd)).removeprefix("Fn::"))
 def test_no_value_that_is_unknown_before_the_deployment_crashes_a_check(odd: Any, tmp_path: Path) -> None:
-    app = SmallApp(tmp_path)
+    app = MinimalApp(tmp_path)
     app.allow("kms:Decrypt", "sqs:SendMessage", on=app.dlq.queue_arn)
     app.override(app.dlq, "KmsMasterKeyId", "alias/ours")
     app.override(app.function, "ReservedConcurrentExecutions", 3)
@@ -185,7 +185,7 @@ def test_a_check_that_crashes_fails_the_synthesis(tmp_path: Path, monkeypatch: p
 
 
 def test_the_model_follows_imports_and_exports(tmp_path: Path) -> None:
-    app = SmallApp(tmp_path)
+    app = MinimalApp(tmp_path)
     dlq = {"Properties": {"MessageRetentionPeriod": 60}, "Type": "AWS::SQS::Queue"}
     exported = {"Out": {"Value": {"Fn::GetAtt": ["Dlq", "Arn"]}, "Export": {"Name": "far-dlq"}}}
     source = {

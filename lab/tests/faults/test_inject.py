@@ -8,7 +8,7 @@ import pytest
 from aws_cdk import Stack
 from stacks.constructs.function import AppFunction, allow
 from stacks.settings import Settings, settings_from
-from stacks.times import Calls, SettingsError, Times
+from stacks.times import RequestBudget, SettingsError, Times
 from tests.harness.synth import STAGES, Synthesised, new_app, read
 
 from lab.faults import inject as injection
@@ -16,7 +16,7 @@ from lab.faults.inject import FaultsTable, Stall, inject, spare_for_stalls
 from lab.faults.worker import Setup
 from lab.faults.worker import Stall as SetupStall
 
-PAYMENT = Calls(aws=4, provider=3)
+PAYMENT = RequestBudget(aws=4, provider=3)
 RIGHTS = ["logs:CreateLogStream", "logs:PutLogEvents", "sqs:SendMessage", "dynamodb:PutItem", "dynamodb:DeleteItem"]
 
 
@@ -31,7 +31,7 @@ def with_room(times: Times) -> Times:
 
 
 def injected(
-    outdir: Path, *, stage: str = "local", calls: Calls = PAYMENT, name: str = "payment", **how: Any
+    outdir: Path, *, stage: str = "local", calls: RequestBudget = PAYMENT, name: str = "payment", **how: Any
 ) -> Synthesised:
     """A function on its own, with faults."""
     settings = how.pop("settings", None) or settings_of(stage)
@@ -44,7 +44,7 @@ def injected(
         settings=settings,
         timeout_s=timing.timeout_s,
         environment={"QUEUE_URL": "the-queue"},
-        may=[allow("arn:aws:sqs:eu-west-1:123456789012:q", "sqs:SendMessage")],
+        permissions=[allow("arn:aws:sqs:eu-west-1:123456789012:q", "sqs:SendMessage")],
         module=how.pop("module", None),
     )
     how = {"lane": "ours", "seed": 7, "percent": 12.5, "step_needs_s": timing.step_needs_s} | how
@@ -110,7 +110,7 @@ def test_it_is_shipped_with_its_own_package_and_the_faults_under_the_paths_of_th
 
 
 def test_what_has_no_lease_is_told_of_no_stall(tmp_path: Path) -> None:
-    environment = the_function(injected(tmp_path, name="order", calls=Calls(aws=1)))["Environment"]["Variables"]
+    environment = the_function(injected(tmp_path, name="order", calls=RequestBudget(aws=1)))["Environment"]["Variables"]
     assert Setup.of(environment).stall is None
 
 
@@ -140,8 +140,10 @@ def test_what_could_not_be_as_stated_is_refused(tmp_path: Path, how: dict[str, A
 
 
 @pytest.mark.parametrize("stage", ["local", "sandbox"])
-@pytest.mark.parametrize("calls", [PAYMENT, Calls(aws=5)], ids=["payment", "email"])
-def test_with_the_stated_spare_time_a_stall_outlives_the_lease_and_fits_the_timeout(stage: str, calls: Calls) -> None:
+@pytest.mark.parametrize("calls", [PAYMENT, RequestBudget(aws=5)], ids=["payment", "email"])
+def test_with_the_stated_spare_time_a_stall_outlives_the_lease_and_fits_the_timeout(
+    stage: str, calls: RequestBudget
+) -> None:
     times = settings_of(stage).times
     timing = times.timing(calls)
     stall = Stall.of(times, timing.step_needs_s)

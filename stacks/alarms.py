@@ -36,7 +36,7 @@ Missing = cloudwatch.TreatMissingData
 
 
 @dataclass(frozen=True)
-class After:
+class DatapointsToAlarm:
     """How often in how many periods it must be so before anybody is woken."""
 
     times: int = 1
@@ -51,35 +51,35 @@ class Alarms(Construct):
         self.all: list[cloudwatch.Alarm] = []
         self._settings = settings
         self._action = actions.SnsAction(topic)
-        self._of_the_api(pipeline)
+        self._api_alarms(pipeline)
         for consumer in pipeline.consumers:
-            self._of_a_queue(consumer)
-            self._of_a_step(consumer)
-        self._of_the_relay(pipeline)
-        self._of_the_sweep(pipeline)
+            self._queue_alarms(consumer)
+            self._step_alarms(consumer)
+        self._relay_alarms(pipeline)
+        self._sweep_alarms(pipeline)
 
-    def _of_the_api(self, pipeline: PipelineStack) -> None:
+    def _api_alarms(self, pipeline: PipelineStack) -> None:
         api = pipeline.api
-        self._ring(
+        self._alarm(
             "api-5xx",
             api.http.metric_server_error(statistic="Sum", period=MINUTE),
             "The API answered 5xx in three minutes of five. Clients that repeat with the same key lose only time.",
             BROKEN,
-            after=After(3, 5),
+            datapoints=DatapointsToAlarm(3, 5),
         )
-        self._of_a_function(api.function)
-        self._key_reused(api.function, "A client sent another order under a key that is taken, and got a 422.")
+        self._function_alarms(api.function)
+        self._key_reused_alarm(api.function, "A client sent another order under a key that is taken, and got a 422.")
 
-    def _of_a_queue(self, consumer: QueueConsumer) -> None:
+    def _queue_alarms(self, consumer: QueueConsumer) -> None:
         name, timing = consumer.name, consumer.timing
-        self._dlq(
+        self._dlq_alarm(
             f"{name}-parked",
             consumer.dlq.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
             f"A message of {name} is in its DLQ: it was refused, or failed for as long as an outage is ridden out.",
             IN_A_DLQ,
         )
         late_s = RECEIVES_WITH_AN_AGE * timing.visibility_s
-        self._ring(
+        self._alarm(
             f"{name}-late",
             consumer.queue.metric_approximate_age_of_oldest_message(statistic="Maximum", period=MINUTE),
             f"A message of {name} is older than {late_s} s, which is more than {RECEIVES_WITH_AN_AGE} workers that die "
@@ -101,7 +101,7 @@ class Alarms(Construct):
         # Longer than the longest that one message may rightly wait for its next try.
         longest_s = max(self._settings.times.backoff_cap_s, timing.visibility_s)
         windows = math.ceil(longest_s / WINDOW_S) + 1
-        self._ring(
+        self._alarm(
             f"{name}-stalled",
             cloudwatch.MathExpression(
                 label="waiting, and none done",
@@ -115,56 +115,58 @@ class Alarms(Construct):
             f"Messages of {name} waited for {windows * WINDOW_S // 60} minutes and not one was done: what the step "
             "needs is down, or a deploy broke it. They are retried by themselves.",
             IS_DOWN,
-            after=After(windows, windows),
+            datapoints=DatapointsToAlarm(windows, windows),
         )
 
-    def _of_a_step(self, consumer: QueueConsumer) -> None:
+    def _step_alarms(self, consumer: QueueConsumer) -> None:
         name, function = consumer.name, consumer.function
-        self._of_a_function(function)
-        self._key_reused(function, f"A message of {name} is another request under a key that is taken; it was parked.")
+        self._function_alarms(function)
+        self._key_reused_alarm(
+            function, f"A message of {name} is another request under a key that is taken; it was parked."
+        )
         if not consumer.claims:
             return
-        self._ring(
+        self._alarm(
             f"{name}-lease-lost",
             function.count_of(telemetry.LEASE_LOST),
             f"A worker of {name} stalled past its lease and was superseded; it wrote nothing. More than a few say that "
             "the times are too short.",
             STAND_STILL,
         )
-        self._ring(
+        self._alarm(
             f"{name}-effect-without-state",
             function.count_of(telemetry.EFFECT_WITHOUT_STATE),
             f"An effect of {name} happened and the order row refused its state: a person must decide.",
             NO_STATE,
         )
 
-    def _of_the_relay(self, pipeline: PipelineStack) -> None:
+    def _relay_alarms(self, pipeline: PipelineStack) -> None:
         relay = pipeline.relay
-        self._ring(
+        self._alarm(
             "relay-late",
             relay.function.metric("IteratorAge", statistic="Maximum", period=MINUTE),
             f"Events wait in the outbox for more than {relay.held_up_s} s, longer than one bad record holds them up.",
             STAND_STILL,
             above=relay.held_up_s * 1000,  # it is told in milliseconds
         )
-        self._dlq(
+        self._dlq_alarm(
             "relay-parked",
             relay.failures.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
             "The relay gave up a record, or found events in it that can not be sent; the sweep sends what can.",
             STAND_STILL,
         )
-        self._of_a_function(relay.function)
+        self._function_alarms(relay.function)
 
-    def _of_the_sweep(self, pipeline: PipelineStack) -> None:
+    def _sweep_alarms(self, pipeline: PipelineStack) -> None:
         function, times = pipeline.sweep.function, self._settings.times
         every = Duration.minutes(times.sweep_every_min)
-        self._ring(
+        self._alarm(
             "sweep-sent",
             function.count_of(telemetry.SENT).with_(period=every),
             f"Orders had not moved for {times.sweep_age_s} s, and the sweep sent their events again.",
             STAND_STILL,
         )
-        self._ring(
+        self._alarm(
             "sweep-failing",
             cloudwatch.MathExpression(
                 label="errors and orders left",
@@ -177,21 +179,21 @@ class Alarms(Construct):
             ),
             "The sweep failed, or left orders for its next run: an order that stands still may go unnoticed.",
             STAND_STILL,
-            after=After(2, 2),
+            datapoints=DatapointsToAlarm(2, 2),
         )
-        self._ring(
+        self._alarm(
             "sweep-silent",
             function.metric_invocations(statistic="Sum", period=every),
             f"The sweep did not run for {2 * times.sweep_every_min} minutes: nothing would find an order whose event "
             "is lost. Rings once on a first deploy too.",
             STAND_STILL,
             below=1,
-            after=After(2, 2),
+            datapoints=DatapointsToAlarm(2, 2),
             missing=Missing.BREACHING,  # a function that never runs has no data
         )
 
-    def _of_a_function(self, function: AppFunction) -> None:
-        self._ring(
+    def _function_alarms(self, function: AppFunction) -> None:
+        self._alarm(
             f"{function.service}-failing",
             cloudwatch.MathExpression(
                 label="errors and throttles",
@@ -205,17 +207,17 @@ class Alarms(Construct):
             f"The {function.service} function died, timed out or was throttled in three minutes of five. What it had "
             "in hand comes back.",
             BROKEN,
-            after=After(3, 5),
+            datapoints=DatapointsToAlarm(3, 5),
         )
 
-    def _key_reused(self, function: AppFunction, meaning: str) -> None:
-        self._ring(f"{function.service}-key-reused", function.count_of(telemetry.KEY_REUSED), meaning, REUSED)
+    def _key_reused_alarm(self, function: AppFunction, meaning: str) -> None:
+        self._alarm(f"{function.service}-key-reused", function.count_of(telemetry.KEY_REUSED), meaning, REUSED)
 
-    def _dlq(self, name: str, visible: cloudwatch.IMetric, meaning: str, section: str) -> None:
+    def _dlq_alarm(self, name: str, visible: cloudwatch.IMetric, meaning: str, section: str) -> None:
         # SQS may fall silent about a queue that nobody has touched for hours, with messages in it: no all-clear.
-        self._ring(name, visible, meaning, section, missing=Missing.IGNORE)
+        self._alarm(name, visible, meaning, section, missing=Missing.IGNORE)
 
-    def _ring(
+    def _alarm(
         self,
         name: str,
         metric: cloudwatch.IMetric,
@@ -224,7 +226,7 @@ class Alarms(Construct):
         *,
         above: float = 0,
         below: float | None = None,
-        after: After = After(),
+        datapoints: DatapointsToAlarm = DatapointsToAlarm(),
         missing: Missing = Missing.NOT_BREACHING,
     ) -> None:
         if self._settings.stage is Stage.LOCAL and isinstance(metric, cloudwatch.MathExpression):
@@ -238,8 +240,8 @@ class Alarms(Construct):
             metric=metric,
             threshold=above if below is None else below,
             comparison_operator=operator.GREATER_THAN_THRESHOLD if below is None else operator.LESS_THAN_THRESHOLD,
-            evaluation_periods=after.periods,
-            datapoints_to_alarm=after.times,
+            evaluation_periods=datapoints.periods,
+            datapoints_to_alarm=datapoints.times,
             treat_missing_data=missing,
         )
         alarm.add_alarm_action(self._action)

@@ -66,7 +66,7 @@ class Dashboard(Construct):
             function, trouble = consumer.function, TROUBLE + (OF_CLAIMS if consumer.claims else ())
             _row(
                 board,
-                f"{consumer.name}: {', '.join(consumer.takes)}",
+                f"{consumer.name}: {', '.join(consumer.consumes)}",
                 Graph("messages; the oldest one's age in s", _messages(consumer), [_oldest(consumer)]),
                 Graph("first runs, and duplicates replayed beside them", _counts(function, DONE)),
                 Graph("trouble", _counts(function, trouble)),

@@ -13,8 +13,7 @@ from stacks.constructs.given import keep
 from stacks.constructs.queries import Queries
 from stacks.dashboard import Dashboard
 from stacks.pipeline import PipelineStack
-from stacks.settings import RUNBOOK, UNTOLD, Settings
-from stacks.settings import Stage as AppStage
+from stacks.settings import RUNBOOK, UNTOLD, Settings, Stage
 from stacks.stateful import StatefulStack
 
 
@@ -37,7 +36,7 @@ class ObservabilityStack(Stack):
             alarm_email=UNTOLD if settings.alarm_email else "",
             runbook_url="" if settings.runbook_url == RUNBOOK else settings.runbook_url,
         )
-        if settings.stage is not AppStage.LOCAL:  # the emulated AWS has no AWS::Logs::QueryDefinition
+        if settings.stage is not Stage.LOCAL:  # the emulated AWS has no AWS::Logs::QueryDefinition
             functions = [
                 pipeline.api.function,
                 *(consumer.function for consumer in pipeline.consumers),

@@ -14,10 +14,9 @@ from stacks.constructs.function import allow, client_environment
 from stacks.constructs.given import keep
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.senders import Relay, Sweep
-from stacks.settings import Settings
-from stacks.settings import Stage as AppStage
+from stacks.settings import Settings, Stage
 from stacks.stateful import StatefulStack
-from stacks.times import Calls
+from stacks.times import RequestBudget
 
 
 @dataclass(frozen=True)
@@ -41,19 +40,19 @@ class PipelineStack(Stack):
             consumer(
                 "order",
                 "orders",
-                takes=["order.requested"],
-                calls=Calls(aws=1),
-                may=[allow(records, "dynamodb:PutItem"), allow(rows, "dynamodb:UpdateItem")],
+                consumes=["order.requested"],
+                calls=RequestBudget(aws=1),
+                permissions=[allow(records, "dynamodb:PutItem"), allow(rows, "dynamodb:UpdateItem")],
                 claims=False,
             ),
             consumer(
                 "payment",
                 "payments",
-                takes=["order.placed"],
+                consumes=["order.placed"],
                 # Claim, read, fix the intent, commit; create, confirm, cancel. The rare step that needs more than the
                 # usual (an API key to fetch, an intent to look up) finds out by itself before each call.
-                calls=Calls(aws=4, provider=3),
-                may=[
+                calls=RequestBudget(aws=4, provider=3),
+                permissions=[
                     allow(records, "dynamodb:UpdateItem"),
                     allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
                     allow(provider.secret_arn, "secretsmanager:GetSecretValue"),
@@ -63,18 +62,18 @@ class PipelineStack(Stack):
                     "PROVIDER_SECRET_ARN": provider.secret_arn,
                     **client_environment(settings.times.provider, "PROVIDER"),
                 },
-                layers=[] if settings.stage is AppStage.LOCAL else [payment_layer(self)],
+                layers=[] if settings.stage is Stage.LOCAL else [payment_layer(self)],
             ),
             consumer(
                 "email",
                 "emails",
-                takes=["order.paid", "order.declined"],
-                calls=Calls(aws=5),  # claim, read, put, send, commit
-                may=[
+                consumes=["order.paid", "order.declined"],
+                calls=RequestBudget(aws=5),  # claim, read, put, send, commit
+                permissions=[
                     allow(records, "dynamodb:UpdateItem"),
                     allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
                     allow(data.receipts.arn_for_objects("receipts/*"), "s3:PutObject"),
-                    _may_mail(settings, data),
+                    _email_permission(settings, data),
                 ],
                 environment={"RECEIPTS_BUCKET": data.receipts.bucket_name, "SENDER": settings.sender},
             ),
@@ -83,15 +82,15 @@ class PipelineStack(Stack):
         self.sweep = sweep = Sweep(self, settings=settings, data=data, consumers=consumers)
 
         entrance, *behind = consumers
-        entrance.admit(settings.producers)
+        entrance.allow_senders(settings.producers)
         for queue_consumer in behind:
-            queue_consumer.refuse_all_but([relay.role_arn, sweep.role_arn, *settings.operators])
-        named = settings.operators if settings.stage is AppStage.PROD else ()  # elsewhere it is the whole account
+            queue_consumer.deny_other_senders([relay.role_arn, sweep.role_arn, *settings.operators])
+        named = settings.operators if settings.stage is Stage.PROD else ()  # elsewhere it is the whole account
         keep(self, producers=",".join(settings.producers), operators=",".join(named))
 
 
-def _may_mail(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:
-    if settings.stage is AppStage.SANDBOX:
+def _email_permission(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:
+    if settings.stage is Stage.SANDBOX:
         # In SES's own sandbox the recipient is a verified identity too, and SES asks for the right to use that one.
         statement = allow(_ses_arn("identity/*"), "ses:SendEmail")
         statement.add_condition("StringEquals", {"ses:FromAddress": settings.sender})

@@ -10,16 +10,15 @@ from constructs import Construct
 
 from stacks.constructs.endpoints import function_url
 from stacks.constructs.function import AppFunction, allow, seconds
-from stacks.settings import Settings
-from stacks.settings import Stage as AppStage
-from stacks.times import Calls, SettingsError
+from stacks.settings import Settings, Stage
+from stacks.times import RequestBudget, SettingsError
 
 
 class SandboxStack(Stack):
     """Raises SettingsError in prod: nothing there may take card payments in play."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings, **kwargs: Any) -> None:
-        if settings.stage is AppStage.PROD or settings.slow_s is None:
+        if settings.stage is Stage.PROD or settings.slow_s is None:
             raise SettingsError(
                 f"stage {settings.stage} with the payment sandbox: it is for sandbox and local only, prod charges cards"
             )
@@ -42,8 +41,8 @@ class SandboxStack(Stack):
             removal_policy=RemovalPolicy.DESTROY,
         )
         # A laptop's sandbox takes any key, so that its clients need none. An account's is open to the world.
-        guarded = settings.stage is AppStage.SANDBOX
-        timing = settings.times.timing(Calls(aws=5), besides_s=settings.slow_s)
+        guarded = settings.stage is Stage.SANDBOX
+        timing = settings.times.timing(RequestBudget(aws=5), extra_s=settings.slow_s)
         function = AppFunction(
             self,
             "payment_sandbox",
@@ -54,7 +53,7 @@ class SandboxStack(Stack):
                 "SLOW_S": seconds(settings.slow_s),
                 **({"API_KEY_SECRET_ARN": key.secret_arn} if guarded else {}),
             },
-            may=[
+            permissions=[
                 allow(
                     ledger.table_arn,
                     "dynamodb:GetItem",

@@ -35,7 +35,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
-class Flow:
+class Throughput:
     """How many records run at once: `batch_size` threads in each of `max_concurrency` workers."""
 
     batch_size: int = 10
@@ -56,7 +56,7 @@ class Settings:
     log_retention: Literal["ONE_DAY", "ONE_MONTH", "ONE_YEAR"]
     api_rate: int  # requests per second that the API takes for long
     api_burst: int
-    flows: Mapping[str, Flow] = field(default_factory=dict)  # by function, where the usual one does not fit
+    throughputs: Mapping[str, Throughput] = field(default_factory=dict)  # by function, where the usual one does not fit
     slow_s: float | None = None  # how long the payment sandbox takes when told to be slow
     provider_url: str | None = None  # a real provider; without it the payment sandbox is deployed
     provider_secret_arn: str | None = None
@@ -98,8 +98,8 @@ class Settings:
     def keep_data(self) -> bool:
         return self.stage is Stage.PROD
 
-    def flow(self, function: str) -> Flow:
-        return self.flows.get(function, Flow())
+    def throughput(self, function: str) -> Throughput:
+        return self.throughputs.get(function, Throughput())
 
 
 def _check_real_provider(s: Settings) -> None:
@@ -174,7 +174,7 @@ def _local(context: Context) -> Settings:
         api_rate=500,
         api_burst=1000,
         # Each payment in flight keeps a worker of the payment sandbox busy too, and a laptop has few cores.
-        flows={"payment": Flow(batch_size=2)},
+        throughputs={"payment": Throughput(batch_size=2)},
         slow_s=1.5,
         provider_secret_arn=context("provider_secret_arn"),
         operators=ACCOUNT,
@@ -213,11 +213,11 @@ def _prod(context: Context) -> Settings:
         api_rate=100,
         api_burst=200,
         # To start with. What bounds payment and email are the provider's and SES's rates; raise them together.
-        flows={
-            "order": Flow(max_concurrency=10),
-            "payment": Flow(batch_size=5, max_concurrency=5),
+        throughputs={
+            "order": Throughput(max_concurrency=10),
+            "payment": Throughput(batch_size=5, max_concurrency=5),
             # SES lets a new account send 14 mails a second; ten at once are refused more than they are sent.
-            "email": Flow(batch_size=1),
+            "email": Throughput(batch_size=1),
         },
         provider_url="https://api.stripe.com",
         provider_secret_arn=_supplied(

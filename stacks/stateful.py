@@ -8,8 +8,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ses as ses
 from constructs import Construct
 
-from stacks.settings import Settings
-from stacks.settings import Stage as AppStage
+from stacks.settings import Settings, Stage
 
 OPEN_ORDERS = "open-orders"
 
@@ -80,5 +79,5 @@ def _bucket(scope: Construct, settings: Settings) -> s3.Bucket:
         enforce_ssl=True,
         removal_policy=_removal(settings),
         # A laptop's AWS is thrown away whole, so it needs no function that empties buckets.
-        auto_delete_objects=settings.stage is AppStage.SANDBOX,
+        auto_delete_objects=settings.stage is Stage.SANDBOX,
     )

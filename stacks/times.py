@@ -48,7 +48,7 @@ class Client:
 
 
 @dataclass(frozen=True)
-class Calls:
+class RequestBudget:
     """Requests that one step may have to wait for, one after the other."""
 
     aws: int = 0
@@ -117,13 +117,15 @@ class Times:
         """A sweep may go on until the next one starts, with what it left."""
         return min(self.sweep_every_min * 60, LAMBDA_LIMIT_S)
 
-    def timing(self, calls: Calls, *, window_s: int = 0, besides_s: float = 0, limit_s: int = LAMBDA_LIMIT_S) -> Timing:
-        """The times of a function that makes `calls` and takes `besides_s` apart from them, all in seconds.
+    def timing(
+        self, calls: RequestBudget, *, window_s: int = 0, extra_s: float = 0, limit_s: int = LAMBDA_LIMIT_S
+    ) -> Timing:
+        """The times of a function that makes `calls` and takes `extra_s` apart from them, all in seconds.
 
         Raises SettingsError when the timeout is past `limit_s`, or a message would come back, or vanish, at a
         time that hurts.
         """
-        needs = round(calls.longest_s(self.aws, self.provider) + besides_s, 3)
+        needs = round(calls.longest_s(self.aws, self.provider) + extra_s, 3)
         timeout = math.ceil(needs + self.spare_s)
         require(timeout <= limit_s, f"timeout {timeout} s for {calls}, limit {limit_s} s: fewer or shorter requests")
         visibility = visibility_for(timeout, window_s)

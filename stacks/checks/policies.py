@@ -14,7 +14,7 @@ from stacks.settings import Stage
 
 
 @dataclass(frozen=True)
-class Demanded:
+class RequiredWildcard:
     """A wildcard that AWS leaves no way around. `resource` is a glob in which `[*]` stands for a star."""
 
     actions: tuple[str, ...]
@@ -22,9 +22,11 @@ class Demanded:
     reason: str
 
 
-DEMANDED = (
-    Demanded(("xray:PutTraceSegments", "xray:PutTelemetryRecords"), "[*]", "X-Ray knows no resources for these."),
-    Demanded(
+REQUIRED_WILDCARDS = (
+    RequiredWildcard(
+        ("xray:PutTraceSegments", "xray:PutTelemetryRecords"), "[*]", "X-Ray knows no resources for these."
+    ),
+    RequiredWildcard(
         (
             "ec2:CreateNetworkInterface",
             "ec2:DeleteNetworkInterface",
@@ -36,20 +38,20 @@ DEMANDED = (
         "[*]",
         "Lambda makes the network interfaces of a function in a VPC; they have no name before.",
     ),
-    Demanded(("dynamodb:ListStreams",), "[*]", "Lists streams, so it names none."),
-    Demanded(
+    RequiredWildcard(("dynamodb:ListStreams",), "[*]", "Lists streams, so it names none."),
+    RequiredWildcard(
         ("logs:CreateLogStream", "logs:PutLogEvents"),
         "*:log-group:?*:[*]",
         "The streams of a named log group are made and named by Lambda.",
     ),
-    Demanded(
+    RequiredWildcard(
         ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
         "*/[*]",
         "Objects are named at run time; the bucket is named here.",
     ),
 )
 # SES's own sandbox asks for the right to use the recipient's identity too; the sender is held fast by the condition.
-SES_SANDBOX = Demanded(("ses:SendEmail",), "*:identity/[*]", "In SES's sandbox recipients are identities too.")
+SES_SANDBOX = RequiredWildcard(("ses:SendEmail",), "*:identity/[*]", "In SES's sandbox recipients are identities too.")
 # The CDK's own helper that empties a bucket: its role is made by the CDK, and writes its own log only.
 CDK_HELPERS = ("CustomS3AutoDeleteObjectsCustomResourceProvider",)
 WHY = "Whoever takes over the function, or a mistake in it, reaches all that the wildcard covers."
@@ -89,7 +91,7 @@ def _wildcards(model: Model, statement: Statement) -> Iterator[str]:
             yield f"do {shown(action)}"
     for resource in statement.resources:
         for action in statement.actions:
-            if _wild(resource) and not _wild(action) and not _demanded(model, statement, str(action), str(resource)):
+            if _wild(resource) and not _wild(action) and not _required(model, statement, str(action), str(resource)):
                 yield f"do {shown(action)} on {shown(resource)}"
 
 
@@ -97,8 +99,8 @@ def _wild(value: Any) -> bool:
     return isinstance(value, str) and ("*" in value or "?" in value)
 
 
-def _demanded(model: Model, statement: Statement, action: str, resource: str) -> bool:
-    known = list(DEMANDED)
+def _required(model: Model, statement: Statement, action: str, resource: str) -> bool:
+    known = list(REQUIRED_WILDCARDS)
     sender = within(statement.condition, "StringEquals", "ses:FromAddress")
     if model.settings.stage is Stage.SANDBOX and sender and not _wild(sender):
         known.append(SES_SANDBOX)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stacks.checks.model import Finding, Model, Resource, listed, shown, unknown, within
+from stacks.checks.sample_record import completed_records
 from stacks.checks.wiring import TABLES, environment, stream_sources
-from stacks.checks.written import completed_records
 from stacks.times import STREAM_AGE_LEAST_S
 
 DYNAMODB_STREAM_S = 24 * 3600

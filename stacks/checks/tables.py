@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from stacks.checks.model import Finding, Model, Resource, listed, number, shown, unknown, within
 from stacks.checks.queues import retention_s
+from stacks.checks.sample_record import ttl_attribute
 from stacks.checks.wiring import FUNCTION, TABLES, consumed_queues, dlq_of, environment
-from stacks.checks.written import ttl_attribute
 
 # What holds data that can not be made again. Queues are not among them: one that stays behind would keep its name,
 # and so block the next deployment.

@@ -11,7 +11,7 @@ from stacks.checks.mappings import TIMEOUT_DEFAULT_S, VISIBILITY_DEFAULT_S
 from stacks.checks.model import Finding, Model, Resource, number, shown
 from stacks.checks.queues import retention_s
 from stacks.checks.wiring import FUNCTION, Source, consumed_queues, environment
-from stacks.times import CALLS, Calls, Client, SettingsError
+from stacks.times import CALLS, Client, RequestBudget, SettingsError
 
 BATCH_DEFAULT = 10
 
@@ -104,7 +104,7 @@ def requests_of_a_step_fit_its_lease(model: Model) -> Iterator[Finding]:
 def _misfits(model: Model, function: Resource, told: dict[str, float], timeout: float) -> Iterator[str]:
     client = Client(told["CLIENT_CONNECT_TIMEOUT_S"], told["CLIENT_READ_TIMEOUT_S"])
     provider = Client(told.get("PROVIDER_CONNECT_TIMEOUT_S", 0), told.get("PROVIDER_READ_TIMEOUT_S", 0))
-    calls = Calls(**function.body.get("Metadata", {}).get(CALLS) or {"aws": 1, "provider": 1})
+    calls = RequestBudget(**function.body.get("Metadata", {}).get(CALLS) or {"aws": 1, "provider": 1})
     asks, needs, skew = calls.longest_s(client, provider), told["STEP_NEEDS_S"], told["LEASE_SKEW_S"]
     if asks > needs:
         yield (

@@ -13,7 +13,7 @@ from stacks.constructs.endpoints import api_url
 from stacks.constructs.function import AppFunction, allow, step_environment
 from stacks.settings import Settings
 from stacks.stateful import StatefulStack
-from stacks.times import Calls
+from stacks.times import RequestBudget
 
 GIVES_UP_S = 30  # an HTTP API answers for its function after this long, and can not be told otherwise
 
@@ -36,7 +36,7 @@ class Api(Construct):
     def __init__(self, scope: Construct, *, settings: Settings, data: StatefulStack) -> None:
         super().__init__(scope, "Http")
         # The transaction, and once more without the writes whose facts hold already.
-        calls = Calls(aws=2)
+        calls = RequestBudget(aws=2)
         timing = settings.times.timing(calls, limit_s=GIVES_UP_S - 1)
         self.function = AppFunction(
             self,
@@ -46,12 +46,12 @@ class Api(Construct):
             environment=step_environment(
                 settings, timing, idempotency=data.idempotency.table_name, orders=data.orders.table_name
             ),
-            may=[
+            permissions=[
                 allow(data.idempotency.table_arn, "dynamodb:PutItem"),
                 allow(data.orders.table_arn, "dynamodb:PutItem", "dynamodb:GetItem"),
             ],
         )
-        self.function.note_calls(calls)
+        self.function.add_calls_metadata(calls)
         self.http = api = apigatewayv2.HttpApi(
             self,
             "Orders",

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from stacks.constructs.assets import RUNTIME, function_code, shared_layer
 from stacks.settings import Settings, Stage
-from stacks.times import CALLS, Calls, Client, Timing
+from stacks.times import CALLS, Client, RequestBudget, Timing
 
 MEMORY_MB = 512
 NAMESPACE = "EffectivelyOnce"
@@ -37,9 +37,10 @@ def client_environment(client: Client, prefix: str) -> dict[str, str]:
 
 
 class AppFunction(lambda_.Function):
-    """`functions/<name>`, with what every function has; `may` is all that it is allowed besides logs and traces.
+    """The Lambda function in the folder `functions/<name>`, with its own role, log group and traces.
 
-    `module`: where its handler is, if not there.
+    `permissions`: all that the function may do, except for writing logs and traces.
+    `module`: the module of the handler, if it is not `functions.<name>.handler`.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class AppFunction(lambda_.Function):
         settings: Settings,
         timeout_s: int,
         environment: Mapping[str, str],
-        may: Sequence[iam.PolicyStatement],
+        permissions: Sequence[iam.PolicyStatement],
         layers: Sequence[lambda_.ILayerVersion] = (),
         module: str | None = None,
     ) -> None:
@@ -88,11 +89,11 @@ class AppFunction(lambda_.Function):
         self.execution_role = role
         self.service = name
         self._stage = settings.stage
-        for statement in (allow(logs_kept.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *may):
+        for statement in (allow(logs_kept.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *permissions):
             role.add_to_policy(statement)
         CfnOutput(Stack.of(self), f"{title}FunctionName", value=self.function_name)
 
-    def note_calls(self, calls: Calls) -> None:
+    def add_calls_metadata(self, calls: RequestBudget) -> None:
         """Write into the template how many requests STEP_NEEDS_S is for, so that stacks/checks can do the sum."""
         cast(CfnResource, self.node.default_child).add_metadata(CALLS, asdict(calls))
 

@@ -13,15 +13,19 @@ from stacks.constructs.function import AppFunction, allow, seconds, step_environ
 from stacks.constructs.queues import message_limit_bytes, private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import StatefulStack
-from stacks.times import Calls
+from stacks.times import RequestBudget
 
 
 class QueueConsumer(Construct):
-    """`functions/<function>` behind the queue `<queue>`, to which events of the types `takes` are sent.
+    """A queue, its DLQ, and the function `functions/<function>` that consumes the queue.
 
-    `calls` are the requests that one step may have to wait for, `may` what it is allowed besides its own queues.
-    `claims`: the step has an outside effect, so it can be taken over, and what is counted of that is watched.
-    `module`: where its handler is, if not there; `lane`: goes into the names of queues that are in a stage twice.
+    `queue`: the queue's name, such as `payments`. Several resources and outputs are named after it.
+    `consumes`: the event types that the relay sends to this queue.
+    `calls`: the requests that one step may have to wait for.
+    `permissions`: what the function may do, except for reading its queue and sending to its DLQ.
+    `claims`: whether the step has an effect outside its DynamoDB transaction, so that it claims its record.
+    `module`: the module of the handler, if it is not `functions.<function>.handler`.
+    `name_prefix`: part of the queues' names, if a stage has two queues of the same name.
     """
 
     def __init__(
@@ -32,20 +36,20 @@ class QueueConsumer(Construct):
         *,
         settings: Settings,
         data: StatefulStack,
-        takes: Sequence[str],
-        calls: Calls,
-        may: Sequence[iam.PolicyStatement],
+        consumes: Sequence[str],
+        calls: RequestBudget,
+        permissions: Sequence[iam.PolicyStatement],
         claims: bool = True,
         environment: Mapping[str, str] | None = None,
         layers: Sequence[lambda_.ILayerVersion] = (),
         module: str | None = None,
-        lane: str | None = None,
+        name_prefix: str | None = None,
     ) -> None:
         super().__init__(scope, queue.capitalize())
-        self.name, self.takes, self.calls, self.claims = queue, takes, calls, claims
-        flow, times = settings.flow(function), settings.times
-        self.timing = timing = times.timing(calls, window_s=flow.window_s)
-        name = queue_name(settings, f"{lane}-{queue}" if lane else queue)
+        self.name, self.consumes, self.calls, self.claims = queue, consumes, calls, claims
+        throughput, times = settings.throughput(function), settings.times
+        self.timing = timing = times.timing(calls, window_s=throughput.window_s)
+        name = queue_name(settings, f"{name_prefix}-{queue}" if name_prefix else queue)
 
         self.dlq = private_queue(
             self,
@@ -78,10 +82,10 @@ class QueueConsumer(Construct):
                 "DLQ_URL": self.dlq.queue_url,
                 "BACKOFF_BASE_S": seconds(times.backoff_base_s),
                 "BACKOFF_CAP_S": seconds(times.backoff_cap_s),
-                "CONCURRENCY": str(flow.batch_size),
+                "CONCURRENCY": str(throughput.batch_size),
                 **(environment or {}),
             },
-            may=[
+            permissions=[
                 allow(
                     self.queue.queue_arn,
                     "sqs:ReceiveMessage",
@@ -90,26 +94,26 @@ class QueueConsumer(Construct):
                     "sqs:ChangeMessageVisibility",
                 ),
                 allow(self.dlq.queue_arn, "sqs:SendMessage"),
-                *may,
+                *permissions,
             ],
         )
-        self.function.note_calls(calls)
+        self.function.add_calls_metadata(calls)
         # No filter: a message that a filter turns down is deleted, which no queue of orders and money may do.
         lambda_.EventSourceMapping(
             self,
             "Mapping",
             target=self.function,
             event_source_arn=self.queue.queue_arn,
-            batch_size=flow.batch_size,
-            max_batching_window=Duration.seconds(flow.window_s),
-            max_concurrency=flow.max_concurrency,
+            batch_size=throughput.batch_size,
+            max_batching_window=Duration.seconds(throughput.window_s),
+            max_concurrency=throughput.max_concurrency,
             report_batch_item_failures=True,
         )
         title = queue.capitalize()
         CfnOutput(Stack.of(self), f"{title}QueueUrl", value=self.queue.queue_url)
         CfnOutput(Stack.of(self), f"{title}DlqUrl", value=self.dlq.queue_url)
 
-    def admit(self, producers: Sequence[str]) -> None:
+    def allow_senders(self, producers: Sequence[str]) -> None:
         """Let these IAM ARNs send to the queue; the account's own principals need no more than their IAM policy."""
         if producers:
             self.queue.add_to_resource_policy(
@@ -120,7 +124,7 @@ class QueueConsumer(Construct):
                 )
             )
 
-    def refuse_all_but(self, senders: Sequence[str]) -> None:
+    def deny_other_senders(self, senders: Sequence[str]) -> None:
         """Take messages from these IAM ARNs only, whatever an administrator's IAM policy allows others."""
         self.queue.add_to_resource_policy(
             iam.PolicyStatement(

@@ -18,7 +18,7 @@ from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.queues import private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import OPEN_ORDERS, StatefulStack
-from stacks.times import Calls
+from stacks.times import RequestBudget
 
 # A completed record that has events to send. Only leaf values can be matched, so the outbox is one string.
 OUTBOX_FILTER = {"dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {"S": [{"exists": True}]}}}}
@@ -43,16 +43,16 @@ class Relay(Construct):
             queue_name(settings, "relay-failures"),
             retention_s=settings.times.dlq_retention_s,
         )
-        routes = _takers(consumers)
+        routes = _consumers_by_type(consumers)
         # It sends in tens until its deadline and then raises, so it needs time for one request to each queue.
-        timing = settings.times.timing(Calls(aws=len(consumers) + 1))  # and one to park
+        timing = settings.times.timing(RequestBudget(aws=len(consumers) + 1))  # and one to park
         self.function = AppFunction(
             self,
             "relay",
             settings=settings,
             timeout_s=timing.timeout_s,
             environment={**_routes(self, routes), "DLQ_URL": self.failures.queue_url},
-            may=[
+            permissions=[
                 allow(
                     data.outbox_stream_arn,
                     "dynamodb:DescribeStream",
@@ -60,7 +60,7 @@ class Relay(Construct):
                     "dynamodb:GetShardIterator",
                     "dynamodb:ListStreams",
                 ),
-                *_may_send(routes),
+                *_send_permissions(routes),
                 allow(self.failures.queue_arn, "sqs:SendMessage"),
             ],
         )
@@ -92,7 +92,7 @@ class Sweep(Construct):
     ) -> None:
         super().__init__(scope, "Sweeping")
         swept = {kind.type for kind in get_args(NextEvent)}
-        routes = {kind: takers[:1] for kind, takers in _takers(consumers).items() if kind in swept}
+        routes = {kind: takers[:1] for kind, takers in _consumers_by_type(consumers).items() if kind in swept}
         self.function = AppFunction(
             self,
             "sweep",
@@ -104,10 +104,10 @@ class Sweep(Construct):
                 "OPEN_ORDERS_INDEX": OPEN_ORDERS,
                 "SWEEP_AGE_S": seconds(settings.times.sweep_age_s),
             },
-            may=[
+            permissions=[
                 allow(f"{data.orders.table_arn}/index/{OPEN_ORDERS}", "dynamodb:Query"),
                 allow(data.orders.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),
-                *_may_send(routes),
+                *_send_permissions(routes),
             ],
         )
         self.role_arn = self.function.execution_role.role_arn
@@ -119,11 +119,11 @@ class Sweep(Construct):
         )
 
 
-def _takers(consumers: Sequence[QueueConsumer]) -> Mapping[str, Sequence[QueueConsumer]]:
+def _consumers_by_type(consumers: Sequence[QueueConsumer]) -> Mapping[str, Sequence[QueueConsumer]]:
     """By event type: who takes it, in the pipeline's order."""
     takers: dict[str, list[QueueConsumer]] = {}
     for consumer in consumers:
-        for event_type in consumer.takes:
+        for event_type in consumer.consumes:
             takers.setdefault(event_type, []).append(consumer)
     return takers
 
@@ -134,6 +134,6 @@ def _routes(scope: Construct, routes: Mapping[str, Sequence[QueueConsumer]]) -> 
     return {"ROUTES": Stack.of(scope).to_json_string(urls)}
 
 
-def _may_send(routes: Mapping[str, Sequence[QueueConsumer]]) -> list[iam.PolicyStatement]:
+def _send_permissions(routes: Mapping[str, Sequence[QueueConsumer]]) -> list[iam.PolicyStatement]:
     takers = dict.fromkeys(taker for takers in routes.values() for taker in takers)
     return [allow(taker.queue.queue_arn, "sqs:SendMessage") for taker in takers]

@@ -14,7 +14,7 @@ from stacks.observability import ObservabilityStack
 from stacks.pipeline import PipelineStack, Provider
 from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
-from stacks.times import Calls, SettingsError
+from stacks.times import RequestBudget, SettingsError
 from tests.harness.every_path import EveryPath, Line
 from tests.harness.synth import ROOT, SECRET_ARN, STAGES, Properties, Synthesised, new_app, read, synthesise
 
@@ -309,9 +309,9 @@ def test_a_new_stage_is_watched_like_the_others_without_a_word(tmp_path: Path) -
             *("survey", "surveys"),
             settings=settings,
             data=data,
-            takes=["order.reviewed"],
-            calls=Calls(aws=2),
-            may=[],
+            consumes=["order.reviewed"],
+            calls=RequestBudget(aws=2),
+            permissions=[],
         )
     )
     ObservabilityStack(app, "new-observability", settings, data, pipeline)

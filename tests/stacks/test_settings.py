@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Flow, Settings, Stage, settings_from
-from stacks.times import DAY_S, Calls, Client, SettingsError
+from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Settings, Stage, Throughput, settings_from
+from stacks.times import DAY_S, Client, RequestBudget, SettingsError
 from tests.harness.synth import ROOT, SECRET_ARN
 
 PROD = {"stage": "prod", "sender": "orders@prod.example", "provider_secret_arn": SECRET_ARN}
@@ -51,17 +51,17 @@ def test_times_that_do_not_fit_a_function_are_refused_with_both_values(
 ) -> None:
     times = replace(LAPTOP_TIMES, **changed)
     with pytest.raises(SettingsError) as refused:
-        times.timing(Calls(aws=4, provider=3))
+        times.timing(RequestBudget(aws=4, provider=3))
     assert all(value in str(refused.value) for value in values), refused.value
 
 
 def test_a_function_that_outlasts_its_caller_is_refused_with_both_values() -> None:
     with pytest.raises(SettingsError, match=r"timeout 53 s .* limit 29 s"):
-        AWS_TIMES.timing(Calls(aws=4, provider=3), limit_s=29)
+        AWS_TIMES.timing(RequestBudget(aws=4, provider=3), limit_s=29)
 
 
 @pytest.mark.parametrize(
-    ("flow", "message"),
+    ("throughput", "message"),
     [
         ({"batch_size": 0}, "batch size 0: SQS gives 1 to 10"),
         ({"batch_size": 11}, "batch size 11: SQS gives 1 to 10"),
@@ -71,9 +71,9 @@ def test_a_function_that_outlasts_its_caller_is_refused_with_both_values() -> No
         ({"window_s": 301}, "window 301 s: SQS takes 0 to 300 s"),
     ],
 )
-def test_a_flow_that_sqs_does_not_take_is_refused(flow: dict[str, int], message: str) -> None:
+def test_a_flow_that_sqs_does_not_take_is_refused(throughput: dict[str, int], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        Flow(**flow)
+        Throughput(**throughput)
 
 
 @pytest.mark.parametrize(
@@ -148,5 +148,5 @@ def test_nobody_is_named_unless_a_person_does() -> None:
 
 
 def test_every_flow_of_its_own_belongs_to_a_consumer() -> None:
-    for function in given(PROD).flows:
+    for function in given(PROD).throughputs:
         assert "sqs_handler(" in (ROOT / "functions" / function / "handler.py").read_text()

@@ -54,7 +54,7 @@ def clone(tmp_path: Path) -> Clone:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["deploy", "STAGE=sandbox"], "Stage sandbox needs the address that receipts come from"),
+        (["deploy", "STAGE=sandbox"], "Stage sandbox needs the sender address of the receipts"),
         (["diff", "STAGE=prod", "SENDER=a@b.example"], "Stage prod needs the secret with the Stripe key"),
         (["deploy", "STAGE=local", "SENDER=a@b.example"], "Which stage? make deploy STAGE=sandbox|prod"),
         (["destroy"], "Which stage? make destroy STAGE=sandbox|prod"),

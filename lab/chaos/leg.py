@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from tools.domain import orders_queue
 from tools.local.observe import QUEUES, Queues
 from tools.local.running import Running
 from tools.local.stack import LocalStack
-from tools.orders_client import local_queue
-from tools.progress import Steps
-from tools.waiting import wait_until
+from tools.progress import Steps, wait_until
 
 from lab.chaos.replay import Replayer
 from lab.chaos.state import Asked
@@ -90,7 +89,7 @@ class Leg:
         drawn = islice(plan(seed), numbers.start, numbers.stop)
         self._orders = [replace(order, by_api=False, arrivals=COPIES) for order in drawn]
         self._tally = Tally()
-        self._queues = {lane: local_queue(lane.of(running)) for lane in LANES}
+        self._queues = {lane: orders_queue(lane.of(running)) for lane in LANES}
         self._depths = [Queues(lane.of(running)) for lane in LANES]
         self._replayer = Replayer(running, LANES, RECEIVES)
         self._rest = {lane: Rest(running, lane) for lane in LANES}

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
+from tools.domain import orders_queue
 from tools.local.observe import QUEUES, Queues
 from tools.local.running import Running
 from tools.operate.audit import Auditor
 from tools.operate.deployment import Deployment
-from tools.operate.redrive import Wish, redrive
-from tools.orders_client import local_queue
+from tools.operate.redrive import Selection, redrive
 from tools.progress import Steps
 
 from lab.console.book import Armed, Book
@@ -54,7 +54,7 @@ class Actions:
         self._running = running
         self._lanes = lanes
         self._book = book
-        self._queues = {lane: local_queue(lane.of(running)) for lane in lanes}
+        self._queues = {lane: orders_queue(lane.of(running)) for lane in lanes}
         self._lambda = running.client("lambda")
         self._faults = Faults(running.client("dynamodb"), running.outputs["FaultsTableName"])
         self._all: dict[str, Callable[[], Said]] = {
@@ -136,7 +136,7 @@ class Actions:
             for queue in map(str.lower, QUEUES):
                 if not queues.depth(f"{queue.capitalize()}Dlq").total:
                     continue  # a redrive takes seconds to be sure of an empty one
-                done = redrive(deployment, Wish(queue, everything=True))
+                done = redrive(deployment, Selection(queue, everything=True))
                 moved[lane] += done.moved.total()
                 if done.failed:
                     raise CouldNot(f"{TITLES[lane.name]}, {queue}: {done.failed} stay where they are.")

@@ -1,7 +1,7 @@
 """The pipelines that get the same orders side by side: ours, the naive one, and the one with Powertools' decorator.
 
 A lane's outputs have ours' names behind its prefix, and `of` takes the prefix off: whatever reads ours, sends to it
-or kills it (observe.py, orders_client.py, logs.py, kills.py) does so with any lane. Order ids are the same in all;
+or kills it (observe.py, domain.py, logs.py, kills.py) does so with any lane. Order ids are the same in all;
 mails are told apart by the recipient, `buyer-1+naive@example.com`.
 """
 
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tools.domain import order_requested
 from tools.local.observe import Mail
 from tools.local.running import Running
-from tools.orders_client import order_requested
 
 from lab.demo.audit import Expected
 

@@ -9,8 +9,7 @@ from itertools import islice
 
 from tools.local.observe import QUEUES, Queues, Tables
 from tools.local.running import Running
-from tools.progress import Steps
-from tools.waiting import wait_until
+from tools.progress import Steps, wait_until
 
 from lab.demo.echo import echo
 from lab.demo.kills import Kill, Killer

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from botocore.exceptions import HTTPClientError
+from tools.domain import Response, api_client, orders_queue
 from tools.local.running import Running
-from tools.orders_client import Response, local_api, local_queue
 
 from lab.demo.audit import Expected
 from lab.demo.lanes import OURS, Lane
@@ -87,8 +87,8 @@ class Sender:
         due: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.tally = Tally()
-        self._api = local_api(running)
-        self._queues = {lane: local_queue(lane.of(running)) for lane in (OURS, *others)}
+        self._api = api_client(running)
+        self._queues = {lane: orders_queue(lane.of(running)) for lane in (OURS, *others)}
         self._rate = rate
         self._others = others
         self._most = most

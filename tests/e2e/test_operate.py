@@ -22,7 +22,7 @@ from tests.e2e.app import WITHIN_S, App
 from tools.local import logs
 from tools.local.ministack import ROOT, clean_environment
 from tools.operate.__main__ import main
-from tools.waiting import wait_until
+from tools.progress import wait_until
 
 FUNCTIONS = ("Api", "Order", "Relay", "Payment", "Email")
 

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from tools.local.observe import Depth, Queues
 from tools.local.running import Running
-from tools.operate.redrive import Redriven, Wish
+from tools.operate.redrive import Redriven, Selection
 
 from lab.console import LANES, actions
 from lab.console.actions import Actions, CouldNot
@@ -155,9 +155,9 @@ def test_every_dlq_with_messages_is_replayed_whatever_their_reason(
     press: Actions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Queues, "depth", lambda _, name: Depth(int(name == "PaymentsDlq"), 0, 0))
-    wishes: list[Wish] = []
+    wishes: list[Selection] = []
 
-    def redrive(_: object, wish: Wish) -> Redriven:
+    def redrive(_: object, wish: Selection) -> Redriven:
         wishes.append(wish)
         done = Redriven()
         done.moved["received_too_often"] = 2
@@ -165,7 +165,7 @@ def test_every_dlq_with_messages_is_replayed_whatever_their_reason(
 
     monkeypatch.setattr(actions, "redrive", redrive)
     assert press("replay").text == "Messages put back from the DLQs: Naive 2, This repository 2."
-    assert wishes == [Wish("payments", everything=True)] * 2
+    assert wishes == [Selection("payments", everything=True)] * 2
 
 
 def test_what_can_not_be_replayed_is_said(press: Actions, monkeypatch: pytest.MonkeyPatch) -> None:

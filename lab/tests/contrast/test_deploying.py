@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from tests.harness.http_lambda import serve
-from tools.local import warming
+from tools.domain import OUTPUTS
+from tools.local import stack
 from tools.local.cdk import Cdk
-from tools.local.errors import LocalStackError
-from tools.local.outputs import NAMES, flatten
+from tools.local.ministack import LocalStackError
 from tools.local.running import Running
+from tools.local.stack import flatten
 
 from lab.contrast import synth_arguments
 from lab.demo.lanes import NAIVE, OURS
@@ -46,8 +47,8 @@ def test_a_journal_and_a_choice_of_lanes_come_if_asked_for(monkeypatch: pytest.M
 
 
 def test_the_lanes_outputs_stand_beside_ours() -> None:
-    ours = {name: f"our {name}" for name in NAMES}
-    naive = {f"Naive{name}": f"naive {name}" for name in NAMES} | {"PublishOutputRefOrders": "x"}
+    ours = {name: f"our {name}" for name in OUTPUTS}
+    naive = {f"Naive{name}": f"naive {name}" for name in OUTPUTS} | {"PublishOutputRefOrders": "x"}
     assert flatten({"ours": ours, "naive": naive}) == ours | {
         name: value for name, value in naive.items() if name.startswith("Naive")
     }
@@ -63,14 +64,14 @@ def test_every_lanes_payment_sandbox_is_warmed_up(monkeypatch: pytest.MonkeyPatc
 
         return handler
 
-    monkeypatch.setattr(warming, "payments_at_once", lambda _, prefix: 3 if prefix else 2)
+    monkeypatch.setattr(stack, "payments_at_once", lambda _, prefix: 3 if prefix else 2)
     with serve(answer("ours")) as ours, serve(answer("naive")) as naive:
         outputs = {"PaymentSandboxUrl": ours, "NaivePaymentSandboxUrl": naive, "ApiUrl": "http://127.0.0.1:1"}
-        warming.warm_up(Running("http://127.0.0.1:4567", outputs, Path()))
+        stack.warm_up(Running("http://127.0.0.1:4567", outputs, Path()))
     assert asked == {"ours /v1/charges": 2, "naive /v1/charges": 3}
 
 
 def test_a_sandbox_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warming, "payments_at_once", lambda *_: 1)
+    monkeypatch.setattr(stack, "payments_at_once", lambda *_: 1)
     with serve(lambda *_: {"statusCode": 500}) as url, pytest.raises(LocalStackError, match=url):
-        warming.warm_up(Running("http://127.0.0.1:4567", {"NaivePaymentSandboxUrl": url}, Path()))
+        stack.warm_up(Running("http://127.0.0.1:4567", {"NaivePaymentSandboxUrl": url}, Path()))

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tools.domain import an_order
 from tools.local.observe import Mail
 from tools.local.running import Running
-from tools.orders_client import an_order
 
 from lab.contrast.collect import orders_of
 from lab.demo.audit import Expected

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import stripe
 
+from shared.orders.audit import KINDS, NOTES
 from shared.orders.events import OrderPlaced
 from tests.harness import samples
 from tests.harness.driver import SWEEP_AGE_S, Pipeline
@@ -17,12 +18,10 @@ from tests.harness.moto_world import World
 from tests.harness.payment_fixtures import API_KEY
 from tests.unit.operate.conftest import audited
 from tests.unit.operate.test_dlq import parked
-from tools.operate import audit as auditing
-from tools.operate import tables
+from tools import tables
+from tools.ledger import Ledger
 from tools.operate.audit import Audit
 from tools.operate.deployment import Deployment
-from tools.operate.judging import KINDS, NOTES
-from tools.operate.ledger import Ledger
 
 DAY_S = 86_400
 
@@ -156,7 +155,7 @@ def test_an_order_whose_step_was_tried_and_given_back_is_late(pipeline: Pipeline
     (finding,) = audited(deployment).findings
 
     assert (finding.kind, finding.resend) == ("late", True)
-    assert "payment.charge was tried 1 times" in finding.detail
+    assert "payment.charge had 1 attempts" in finding.detail
 
 
 def placed(pipeline: Pipeline) -> OrderPlaced:
@@ -241,10 +240,10 @@ def test_a_second_charge_is_found_and_is_gone_once_it_is_refunded(
 
     assert kinds(audited(deployment)) == [("paid_twice", "ord_1")]
 
-    listed = Ledger.charges
+    listed = Ledger.charges_by_order
     monkeypatch.setattr(
         Ledger,
-        "charges",
+        "charges_by_order",
         lambda self: ((order, replace(of, refunded=of.id == second)) for order, of in listed(self)),
     )
     assert audited(deployment).findings == []
@@ -378,7 +377,7 @@ def test_it_reads_past_the_first_page_of_everything(
 ) -> None:
     monkeypatch.setattr(tables, "ORDERS_A_PAGE", 2)
     monkeypatch.setattr(tables, "SCAN_PAGE", 3)
-    monkeypatch.setattr("tools.operate.ledger.PAGE", 2)
+    monkeypatch.setattr("tools.ledger.PAGE", 2)
     for n in range(5):
         order_done(pipeline, f"ord_{n}")
     order_placed(pipeline, "ord_5")
@@ -421,7 +420,7 @@ def test_nobody_is_named(pipeline: Pipeline, deployment: Deployment) -> None:
     order_placed(pipeline)
     parked(pipeline.world, "orders", "ord_2", "key_reused")
     change(pipeline.world, "orders", "ord_1", "REMOVE currency")
-    said = json.dumps(auditing.report(deployment, audited(deployment)))
+    said = json.dumps(audited(deployment).report)
     assert "uyer" not in said
     assert "ord_1" in said
 

@@ -10,10 +10,10 @@ from botocore.model import ServiceModel
 
 from functions.email import ses
 from shared.idempotency import outbox
+from shared.orders.audit import KINDS, NOTES
 from shared.orders.repository import Orders
 from tests.harness import runbook
 from tests.unit.operate.conftest import QUEUES
-from tools.operate.judging import KINDS, NOTES
 
 ROOT = Path(__file__).parents[3]
 SERVICES = ("cloudformation", "dynamodb", "lambda", "logs", "s3", "secretsmanager", "sqs", "sts")
@@ -98,7 +98,10 @@ def client(service: str) -> ServiceModel:
 def actions_of_the_commands() -> set[str]:
     """The IAM actions behind the requests that the commands' source makes."""
     tools = ROOT / "tools"
-    files = [*tools.glob("operate/*.py"), tools / "account.py", tools / "deployed.py"]
+    files = [
+        *tools.glob("operate/*.py"),
+        *(tools / f"{name}.py" for name in ("account", "deployed", "queues", "tables")),
+    ]
     source = "\n".join(
         [*(file.read_text() for file in files), inspect.getsource(outbox), inspect.getsource(Orders.get)]
     )

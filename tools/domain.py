@@ -13,6 +13,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
+from shared.idempotency import Image
 from shared.orders.audit import OPERATIONS
 from tools.progress import wait_until
 
@@ -67,6 +68,15 @@ def parse_record_key(key: str) -> tuple[str, str] | None:
 def receipt_key(order_id: str) -> str:
     """Return the key of an order's receipt in its bucket."""
     return f"receipts/{order_id}.html"
+
+
+MAILED = ", mailed"
+
+
+def describe_state(row: Image | None) -> str:
+    """Return the state of an order row. An order is final when its customer got an email: `paid, mailed`."""
+    state = (row or {}).get("state", {}).get("S", "missing")
+    return f"{state}{MAILED}" if row and "mailed_at" in row else state
 
 
 def an_order(

@@ -18,7 +18,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.orders.audit import Charge
 from tools.account import Stop
-from tools.domain import NotAccepted, an_order, api_client, order_requested, orders_queue, sample_email
+from tools.domain import (
+    MAILED,
+    NotAccepted,
+    an_order,
+    api_client,
+    describe_state,
+    order_requested,
+    orders_queue,
+    sample_email,
+)
 from tools.operate.deployment import Deployment, find
 from tools.progress import Steps, console, wait_until
 
@@ -74,12 +83,7 @@ class Smoke:
     def states(self, sent: Sequence[Sent]) -> dict[str, str]:
         """Return the state of each order, followed by `, mailed` if the customer got an email."""
         tables = self._deployment.tables()
-        states: dict[str, str] = {}
-        for order in sent:
-            row = tables.get(tables.orders, "order_id", order.order_id) or {}
-            state = row.get("state", {}).get("S", "missing")
-            states[order.order_id] = f"{state}, mailed" if "mailed_at" in row else state
-        return states
+        return {order.order_id: describe_state(tables.order(order.order_id)) for order in sent}
 
     def _order(self, name: str, method: str) -> dict[str, Any]:
         return an_order(sample_email(f"{self._word}-{name.replace('_', '-')}"), method)
@@ -91,8 +95,8 @@ def violations(
     """Return a sentence for each broken guarantee."""
     for order in sent:
         name = f"{order.order_id} ({order.by})"
-        if states[order.order_id] != f"{order.state}, mailed":
-            yield f"{name} is {states[order.order_id]}, should be {order.state}, mailed"
+        if states[order.order_id] != order.state + MAILED:
+            yield f"{name} is {states[order.order_id]}, should be {order.state}{MAILED}"
         found = sorted((charge.status, charge.amount) for charge in charges.get(order.order_id, ()))
         expected = [("succeeded" if order.state == "paid" else "failed", order.total)]
         if found != expected:
@@ -110,7 +114,7 @@ def smoke(deployment: Deployment) -> list[str]:
         with steps.step("all orders final", total=len(sent)) as tell:
 
             def all_final() -> bool:
-                final = sum(state.endswith("mailed") for state in run.states(sent).values())
+                final = sum(state.endswith(MAILED) for state in run.states(sent).values())
                 tell(done=final)
                 return final == len(sent)
 

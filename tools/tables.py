@@ -50,6 +50,10 @@ class Tables:
         found: Image | None = answer.get("Item")
         return found
 
+    def order(self, order_id: str) -> Image | None:
+        """Return an order row."""
+        return self.get(self.orders, "order_id", order_id)
+
     def record(self, key: str) -> Image | None:
         """Return an idempotency record by its key, `<operation>#<order id>`."""
         return self.get(self.records, "id", key)

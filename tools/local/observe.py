@@ -73,7 +73,7 @@ class Tables:
 
     def order(self, order_id: str) -> Plain | None:
         """Return an order row."""
-        return _plain_or_none(self._tables.get(self._tables.orders, "order_id", order_id))
+        return _plain_or_none(self._tables.order(order_id))
 
     def record(self, key: str) -> Plain | None:
         """Return an idempotency record by its key, `<operation>#<order id>`."""

@@ -18,14 +18,7 @@ _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 # As SES has it; it becomes part of an ARN too.
 _CONFIGURATION_SET = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-UNTOLD = "set"  # stands in an output for an address, which is nobody's to read there
-
 RUNBOOK = "docs/runbook.md"  # the file in the repository, until its copy has an address
-
-
-def output_of(name: str) -> str:
-    """The stack output that keeps what an optional value was when it was deployed, `alarm_email` in GivenAlarmEmail."""
-    return "Given" + "".join(word.capitalize() for word in name.split("_"))
 
 
 class Stage(StrEnum):

@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tools import account
-from tools.mail import known_identity, mail_advice
-from tools.optional import MAY_HAVE
+from tools.deploy_inputs import OPTIONAL
+from tools.ses import email_advice, find_identity
 
 WHERE = account.Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/me", session=None)
 STACK = "effectively-once-sandbox-stateful"
@@ -37,7 +37,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         "SENDER",
         "PROVIDER_SECRET_ARN",
-        *MAY_HAVE["prod"],
+        *OPTIONAL["prod"],
         *(name for name in os.environ if name.startswith("AWS_")),
     ):
         monkeypatch.delenv(name, raising=False)
@@ -66,7 +66,7 @@ def test_anything_else_is_not(monkeypatch: pytest.MonkeyPatch, typed: str) -> No
 
 
 def test_a_missing_sender_is_asked_for_before_anything_is_done() -> None:
-    with pytest.raises(account.Stop, match=r"Stage sandbox needs the address .* SENDER="):
+    with pytest.raises(account.Stop, match=r"Stage sandbox needs the sender address .* SENDER="):
         account.deploy("sandbox")
 
 
@@ -126,13 +126,13 @@ def test_local_is_no_stage_of_an_account(
 
 
 def test_a_sender_that_nobody_verified_yet_is_said() -> None:
-    assert "open the mail that AWS sent to me@example.com" in mail_advice(
+    assert "the email that AWS sent to me@example.com" in email_advice(
         FakeSes(verified=False, production=True), "me@example.com", "eu-central-1"
     )
 
 
 def test_ses_in_its_sandbox_is_said_with_the_way_out() -> None:
-    advice = mail_advice(FakeSes(verified=True, production=False), "me@example.com", "eu-central-1")
+    advice = email_advice(FakeSes(verified=True, production=False), "me@example.com", "eu-central-1")
     assert "create-email-identity" in advice
     assert "production access" in advice
 
@@ -143,7 +143,7 @@ def test_a_domain_that_is_not_verified_wants_dns_records() -> None:
             assert EmailIdentity == "example.com"
             return {"VerifiedForSendingStatus": False}
 
-    assert "DNS records that SES shows for example.com" in mail_advice(Domain(False, True), "example.com", "eu-west-1")
+    assert "DNS records that SES shows for example.com" in email_advice(Domain(False, True), "example.com", "eu-west-1")
 
 
 @dataclass
@@ -194,8 +194,8 @@ class FakeSession:
 def test_an_identity_that_somebody_else_made_is_used_and_not_made_again(
     identities: tuple[str, ...], stack: tuple[str, ...] | None, known: str | None
 ) -> None:
-    found = known_identity(FakeSession(identities, stack), "me@example.com", STACK)
-    assert (found.name if found and not found.is_the_stacks else None) == known
+    found = find_identity(FakeSession(identities, stack), "me@example.com", STACK)
+    assert (found.name if found and not found.is_from_stack else None) == known
 
 
 def given_to_cdk(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
@@ -244,8 +244,8 @@ def test_the_stacks_own_identity_reaches_them_with_its_default_configuration_set
 
 
 def test_with_all_done_nothing_is_left_to_do() -> None:
-    advice = mail_advice(FakeSes(verified=True, production=True), "me@example.com", "eu-central-1")
-    assert "Nothing is left to do" in advice
+    advice = email_advice(FakeSes(verified=True, production=True), "me@example.com", "eu-central-1")
+    assert "Nothing remains to do" in advice
 
 
 @pytest.mark.parametrize(("stage", "passed"), [("sandbox", ["producers"]), ("prod", ["producers", "operators"])])

@@ -12,7 +12,7 @@ import boto3
 import pytest
 import stripe
 
-from functions.payment_sandbox import auth, host, store
+from functions.payment_sandbox import host
 from shared.idempotency import client, logger
 from tests.harness.http_lambda import ConnectionCut, WorkerDied, serve
 from tests.harness.interceptor import Wire
@@ -30,8 +30,7 @@ def line(world: World, monkeypatch: pytest.MonkeyPatch) -> Line:
     monkeypatch.setattr(host, "now", lambda: world.clock.now_ms() / 1000 + next(ticks) / 10_000)
     monkeypatch.setattr(host, "wait", _gone)
     monkeypatch.setattr(host, "die", _dead)
-    monkeypatch.setattr(store, "client", _of_the_sandbox)
-    monkeypatch.setattr(auth, "client", _of_the_sandbox)
+    monkeypatch.setattr(host, "client", _of_the_sandbox)
     dynamodb = _of_the_sandbox("dynamodb")
     monkeypatch.setenv("LEDGER_TABLE", "ledger")
     monkeypatch.setenv("SLOW_S", "1.5")
@@ -51,7 +50,7 @@ def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     ours, theirs = (secrets.create_secret(Name=name, SecretString=API_KEY)["ARN"] for name in ("ours", "theirs"))
     # Answers leave at once: headers and body are two packets, and the second would wait 40 ms for an acknowledgement.
     monkeypatch.setattr(StreamRequestHandler, "disable_nagle_algorithm", True)
-    auth._secret.cache_clear()
+    host.secret.cache_clear()
     with serve(line.handler) as url:
         for name, value in {
             "QUEUE_URL": world.queues["payments"],
@@ -66,7 +65,7 @@ def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         world.wire.sent.clear()
         yield Shop(world, line, _witness(url))
         assert not line.unspent, f"planned faults that never came up: {line.unspent}"
-    auth._secret.cache_clear()
+    host.secret.cache_clear()
 
 
 @functools.cache

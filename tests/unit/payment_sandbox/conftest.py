@@ -10,7 +10,7 @@ import stripe
 from botocore.client import BaseClient
 from moto import mock_aws
 
-from functions.payment_sandbox import auth, host, store
+from functions.payment_sandbox import host, store
 from functions.payment_sandbox.handler import handler
 from shared.idempotency.runtime import Service, make_client
 from tests.harness.http_lambda import serve
@@ -77,8 +77,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     store.open_period.cache_clear()  # another table of the same name
     with mock_aws():
-        for module in (store, auth):
-            monkeypatch.setattr(module, "client", one_client)
+        monkeypatch.setattr(host, "client", one_client)
         monkeypatch.setattr(BaseClient, "_make_api_call", locked)
         one_client("dynamodb").create_table(
             TableName=TABLE,

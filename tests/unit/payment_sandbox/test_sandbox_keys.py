@@ -148,7 +148,7 @@ def test_a_worker_that_stalled_past_its_claim_does_nothing_any_more(
     intent = shop.intent("pm_card_chargeDeclined")
     transact = store.transact
 
-    def stalled(writes: list[store.Write]) -> None:
+    def stalled(writes: list[store.LedgerWrite]) -> None:
         monkeypatch.setattr(store, "transact", transact)
         clock.now_s += 7
         with pytest.raises(stripe.CardError):
@@ -168,7 +168,7 @@ def test_a_charge_whose_confirmation_by_the_table_was_lost_is_replayed_and_not_m
     intent = shop.intent()
     transact = store.transact
 
-    def applied_but_lost(writes: list[store.Write]) -> None:
+    def applied_but_lost(writes: list[store.LedgerWrite]) -> None:
         transact(writes)
         raise TimeoutError
 
@@ -219,7 +219,7 @@ def test_a_key_in_flight_is_not_pruned(shop: Shop, url: str, monkeypatch: pytest
     intent = shop.intent("pm_card_chargeDeclined")
     transact = store.transact
 
-    def prune_meanwhile(writes: list[store.Write]) -> None:
+    def prune_meanwhile(writes: list[store.LedgerWrite]) -> None:
         prune(url)
         transact(writes)
 

@@ -58,13 +58,13 @@ def test_periods_in_which_nothing_of_a_kind_was_made_cost_its_list_nothing(
         clock.now_s += 20
         shop.intent()
     asked: list[str] = []
-    query = seen(store)._descending
+    query = seen(store)._query_descending
 
     def counted(pk: str, *condition: str | None) -> Any:
         asked.append(pk)
         return query(pk, *condition)
 
-    monkeypatch.setattr(store, "_descending", counted)
+    monkeypatch.setattr(store, "_query_descending", counted)
     assert len(api.v1.charges.list(params={"limit": 10}).data) == 1
     assert len(asked) == 2, "the periods of charges, and the one that there is"
 

@@ -18,15 +18,15 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Between:
     """Let something happen right after the next read of an intent, before what the reader writes."""
 
     def between(act: Callable[[], object]) -> None:
-        read = store.intent
+        read = store.get_intent
 
-        def then(id_: str) -> store.Stored | None:
+        def then(id_: str) -> store.StoredIntent | None:
             found = read(id_)
-            monkeypatch.setattr(store, "intent", read)
+            monkeypatch.setattr(store, "get_intent", read)
             act()
             return found
 
-        monkeypatch.setattr(store, "intent", then)
+        monkeypatch.setattr(store, "get_intent", then)
 
     return between
 
@@ -73,7 +73,7 @@ def test_a_confirmation_with_another_card_that_gets_in_after_a_decline_is_judged
 
 def test_of_two_intents_of_one_order_only_one_meets_the_fault(shop: Shop) -> None:
     one, other = shop.intent("pm_sandbox_error_after"), shop.intent("pm_sandbox_error_after")
-    get = store.get
+    get = store.get_item
     faults_read = threading.Barrier(2)
 
     def both_read_it(pk: str, sk: str) -> dict[str, object] | None:
@@ -83,7 +83,7 @@ def test_of_two_intents_of_one_order_only_one_meets_the_fault(shop: Shop) -> Non
         return found
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
-        patch.setattr(store, "get", both_read_it)
+        patch.setattr(store, "get_item", both_read_it)
         results = [pool.submit(shop.intents.confirm, intent.id) for intent in (one, other)]
         errors = [result.exception() for result in results]
     assert [type(error) for error in errors if error] == [stripe.APIError]
@@ -95,11 +95,11 @@ def test_of_two_intents_of_one_order_only_one_meets_the_fault(shop: Shop) -> Non
 def test_eight_workers_confirm_at_once_and_one_charge_is_made(shop: Shop, keys: list[str | None]) -> None:
     """With other keys all eight have read the intent before any may write; with one key its claim comes first."""
     intent = shop.intent()
-    read = store.intent
+    read = store.get_intent
     arrived = threading.Barrier(1 if keys[0] == "k" else 8)
     waiting = threading.local()
 
-    def read_together(id_: str) -> store.Stored | None:
+    def read_together(id_: str) -> store.StoredIntent | None:
         found = read(id_)
         if not getattr(waiting, "done", False):
             waiting.done = True
@@ -107,7 +107,7 @@ def test_eight_workers_confirm_at_once_and_one_charge_is_made(shop: Shop, keys: 
         return found
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(8) as pool:
-        patch.setattr(store, "intent", read_together)
+        patch.setattr(store, "get_intent", read_together)
         outcomes = list(pool.map(lambda key: outcome(lambda: shop.confirm(intent, key)), keys))
     assert set(outcomes) <= {"succeeded", "payment_intent_unexpected_state", "idempotency_key_in_use"}
     assert outcomes.count("succeeded") >= 1
@@ -120,15 +120,15 @@ def test_an_intent_that_changes_on_every_try_is_a_429_and_the_key_stays_free(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     intent = shop.intent()
-    read = store.intent
+    read = store.get_intent
 
-    def stale(id_: str) -> store.Stored | None:
+    def stale(id_: str) -> store.StoredIntent | None:
         found = read(id_)
         assert found is not None
-        return store.Stored(found.intent, found.revision - 1)
+        return store.StoredIntent(found.intent, found.revision - 1)
 
     with monkeypatch.context() as contended:
-        contended.setattr(store, "intent", stale)
+        contended.setattr(store, "get_intent", stale)
         with pytest.raises(stripe.RateLimitError) as busy:
             shop.confirm(intent, "k")
     assert (busy.value.http_status, seen(busy.value).error.code) == (429, "lock_timeout")

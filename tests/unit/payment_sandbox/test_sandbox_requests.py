@@ -9,7 +9,7 @@ import pytest
 import requests
 import stripe
 
-from functions.payment_sandbox import auth, wire
+from functions.payment_sandbox import host, wire
 from functions.payment_sandbox.handler import handler
 from shared.idempotency import logger
 from tests.harness.http_lambda import Context
@@ -112,7 +112,7 @@ def test_the_key_is_compared_with_the_secret_where_one_is_configured(
 ) -> None:
     secret = boto3.client("secretsmanager").create_secret(Name="key", SecretString="sk_test_right")
     monkeypatch.setenv("API_KEY_SECRET_ARN", secret["ARN"])
-    auth._secret.cache_clear()
+    host.secret.cache_clear()
     assert connect("sk_test_right").v1.charges.list().data == []
     for wrong in ("sk_test_wrong", "sk_test_righ", "ключ".encode().decode("latin-1")):
         with pytest.raises(stripe.AuthenticationError) as refused:
@@ -125,7 +125,7 @@ def test_the_secret_is_fetched_once(connect: Connect, monkeypatch: pytest.Monkey
     secrets = boto3.client("secretsmanager")
     arn = secrets.create_secret(Name="key", SecretString="sk_test_right")["ARN"]
     monkeypatch.setenv("API_KEY_SECRET_ARN", arn)
-    auth._secret.cache_clear()
+    host.secret.cache_clear()
     connect("sk_test_right").v1.charges.list()
     secrets.delete_secret(SecretId=arn, ForceDeleteWithoutRecovery=True)
     assert connect("sk_test_right").v1.charges.list().data == []
@@ -208,7 +208,7 @@ def form_event(body: str, **changes: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("base64", [True, False])
 def test_without_a_key_the_body_is_not_read(monkeypatch: pytest.MonkeyPatch, base64: bool) -> None:
-    monkeypatch.setattr(wire, "read", lambda *_: pytest.fail("the body was read before the key was checked"))
+    monkeypatch.setattr(wire, "parse_request", lambda *_: pytest.fail("the body was read before the key was checked"))
 
     assert handler(form_event("a=b&" * 1_500_000, isBase64Encoded=base64), Context())["statusCode"] == 401
 
@@ -229,4 +229,4 @@ def test_a_body_far_over_the_limit_is_refused_before_it_is_decoded(monkeypatch: 
     monkeypatch.setattr("base64.b64decode", lambda *_, **__: pytest.fail("decoded"))
 
     with pytest.raises(ValueError, match="more than 65536 bytes"):
-        wire.read(form_event("QUFB" * 1_500_000, isBase64Encoded=True), 0)
+        wire.parse_request(form_event("QUFB" * 1_500_000, isBase64Encoded=True), 0)

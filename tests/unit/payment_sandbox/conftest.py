@@ -1,4 +1,4 @@
-"""The sandbox on moto, behind a real socket, spoken to by Stripe's own SDK."""
+"""Fixtures: the sandbox on moto behind a real socket, called by Stripe's own SDK."""
 
 import functools
 import threading
@@ -18,19 +18,19 @@ from tests.harness.http_lambda import serve
 TABLE = "ledger"
 
 
-def seen(value: object) -> Any:
-    """What the SDK gave, without its types: they call everything optional, and a test knows better."""
+def untyped(value: object) -> Any:
+    """Return a value without the SDK's type, in which nearly every field is optional."""
     return value
 
 
 @functools.cache
-def one_client(service: Service) -> Any:
-    """The shared client, made once for all these tests: making it costs as much as a test."""
+def cached_client(service: Service) -> Any:
+    """Return the client of a service, made once for all tests. Making a client takes as long as a test."""
     return make_client(service)
 
 
 class Clock:
-    """Time that passes a millisecond a look, so that ids differ, and as far as a test says."""
+    """A clock that advances one millisecond with each reading, so that ids differ. Tests advance it further."""
 
     def __init__(self) -> None:
         self.now_s = 1_767_225_600.0
@@ -67,19 +67,19 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("API_KEY_SECRET_ARN", raising=False)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    one_at_a_time = threading.RLock()
-    call = seen(BaseClient)._make_api_call
+    lock = threading.RLock()
+    call = untyped(BaseClient)._make_api_call
 
     def locked(self: BaseClient, *args: object, **kwargs: object) -> object:
-        # moto's conditional writes are not atomic across threads; DynamoDB's are.
-        with one_at_a_time:
+        # Conditional writes are atomic in DynamoDB, but not in moto.
+        with lock:
             return call(self, *args, **kwargs)
 
-    store.open_period.cache_clear()  # another table of the same name
+    store.open_period.cache_clear()  # the cache is of another test's table with the same name
     with mock_aws():
-        monkeypatch.setattr(host, "client", one_client)
+        monkeypatch.setattr(host, "client", cached_client)
         monkeypatch.setattr(BaseClient, "_make_api_call", locked)
-        one_client("dynamodb").create_table(
+        cached_client("dynamodb").create_table(
             TableName=TABLE,
             BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
@@ -89,7 +89,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def url(aws: None, clock: Clock) -> Iterator[str]:  # noqa: ARG001 - they must stand before it does
+def url(aws: None, clock: Clock) -> Iterator[str]:  # noqa: ARG001 - the tables and the clock must exist first
     with serve(handler) as url:
         yield url
 
@@ -99,7 +99,7 @@ Connect = Callable[[str], stripe.StripeClient]
 
 @pytest.fixture
 def connect(url: str) -> Connect:
-    """A client with some API key."""
+    """Make a client with an API key."""
 
     def connect(api_key: str) -> stripe.StripeClient:
         return stripe.StripeClient(
@@ -117,14 +117,14 @@ def api(connect: Connect) -> stripe.StripeClient:
     return connect("sk_test_1")
 
 
-class Shop:
-    """What the tests do over and over."""
+class Sandbox:
+    """The requests that most tests need."""
 
     def __init__(self, api: stripe.StripeClient) -> None:
         self.api = api
         self.intents = api.v1.payment_intents
 
-    def intent(self, method: str = "pm_card_visa", order_id: str = "ord_1") -> stripe.PaymentIntent:
+    def create_intent(self, method: str = "pm_card_visa", order_id: str = "ord_1") -> stripe.PaymentIntent:
         return self.intents.create(
             params={
                 "amount": 2500,
@@ -142,11 +142,11 @@ class Shop:
         return self.intents.retrieve(intent.id).status
 
     def ledger(self) -> list[tuple[str, str]]:
-        """Order and outcome of each charge, newest first."""
+        """Return the order id and the status of each charge, the newest first."""
         charges = self.api.v1.charges.list(params={"limit": 100}).data
         return [(charge.metadata["order_id"], charge.status) for charge in charges]
 
 
 @pytest.fixture
-def shop(api: stripe.StripeClient) -> Shop:
-    return Shop(api)
+def sandbox(api: stripe.StripeClient) -> Sandbox:
+    return Sandbox(api)

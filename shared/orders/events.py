@@ -54,7 +54,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class NewOrder(Event, frozen=True, omit_defaults=True, kw_only=True):
-    """An order as a client of the API sends it, without id and total: the API makes the id, and the total is computed."""
+    """An order as a client of the API sends it: without an id, and without a total, which is computed."""
 
     customer: Customer
     currency: Currency

@@ -13,7 +13,7 @@ import msgspec
 
 from shared.idempotency import Image, epoch_ms
 from shared.idempotency.outbox import send
-from shared.orders import pending_message
+from shared.orders import pending_messages
 from shared.orders.repository import Orders
 from shared.orders.row import Order, parse_row
 from tools.operate import dlq
@@ -144,11 +144,11 @@ class Auditor:
                 tell(advance=1)
 
     def _resend(self, order: Order | None) -> str:
-        post = pending_message(order, self._deployment.routes, epoch_ms()) if order else None
-        if post is None:
-            return "nothing to send"
-        refused = send(self._deployment.client("sqs"), [post])
-        return f"refused: {refused[post].code}" if refused else f"sent {post.event.id}"
+        messages = pending_messages(order, self._deployment.routes, epoch_ms()) if order else []
+        for message in messages:
+            if refused := send(self._deployment.client("sqs"), [message]):
+                return f"refused: {refused[message].code}"
+        return f"sent {messages[0].event.id}" if messages else "nothing to send"
 
 
 def report(deployment: Deployment, audit: Audit) -> dict[str, Any]:

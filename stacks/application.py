@@ -1,4 +1,4 @@
-"""Composes the stacks of one stage."""
+"""The stacks of one stage, and their synthesis."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,10 @@ from stacks.times import SettingsError
 
 
 def build(app: App, settings: Settings | None = None) -> Settings:
-    """Put the stacks of a stage into the app, of that which the context names unless told. They fit any account."""
+    """Add the stacks of a stage to the app: of `settings`, or else of the stage in the context. Returns the settings.
+
+    The stacks name no account and no region.
+    """
     settings = settings or settings_from(app.node.try_get_context)
     name = f"effectively-once-{settings.stage}"
     tags = {"application": "effectively-once", "stage": settings.stage.value}

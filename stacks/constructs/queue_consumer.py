@@ -1,4 +1,7 @@
-"""One stage of the pipeline: a queue, its DLQ, and the function that empties it. All but the arguments is derived."""
+"""One stage of the pipeline: a queue, its DLQ and the function that consumes the queue.
+
+Times, limits, permissions and outputs are derived from the arguments.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -98,7 +101,7 @@ class QueueConsumer(Construct):
             ],
         )
         self.function.add_calls_metadata(calls)
-        # No filter: a message that a filter turns down is deleted, which no queue of orders and money may do.
+        # No filter: Lambda deletes a message that does not match, and the order in the message would be lost.
         lambda_.EventSourceMapping(
             self,
             "Mapping",
@@ -114,7 +117,7 @@ class QueueConsumer(Construct):
         CfnOutput(Stack.of(self), f"{title}DlqUrl", value=self.dlq.queue_url)
 
     def allow_senders(self, producers: Sequence[str]) -> None:
-        """Let these IAM ARNs send to the queue; the account's own principals need no more than their IAM policy."""
+        """Allow these IAM ARNs to send to the queue. A principal of the same account needs its IAM policy only."""
         if producers:
             self.queue.add_to_resource_policy(
                 iam.PolicyStatement(
@@ -125,7 +128,7 @@ class QueueConsumer(Construct):
             )
 
     def deny_other_senders(self, senders: Sequence[str]) -> None:
-        """Take messages from these IAM ARNs only, whatever an administrator's IAM policy allows others."""
+        """Deny all other principals to send to the queue, even if their own IAM policy allows sending."""
         self.queue.add_to_resource_policy(
             iam.PolicyStatement(
                 effect=iam.Effect.DENY,
@@ -138,6 +141,6 @@ class QueueConsumer(Construct):
 
 
 def _by_name(scope: Construct, name: str) -> sqs.IQueue:
-    """The source queue by its name, since it and its DLQ can not both wait for the other to be made."""
+    """Refer to the source queue by name: the queue depends on its DLQ, so the DLQ cannot depend on the queue."""
     arn = Stack.of(scope).format_arn(service="sqs", resource=name, arn_format=ArnFormat.NO_RESOURCE_NAME)
     return sqs.Queue.from_queue_arn(scope, "Source", arn)

@@ -12,7 +12,7 @@ import boto3
 import pytest
 import stripe
 
-from functions.payment_sandbox import host
+from functions.payment_sandbox import host, store
 from shared.idempotency import client, logger
 from tests.harness.http_lambda import ConnectionCut, WorkerDied, serve
 from tests.harness.interceptor import Wire

@@ -24,6 +24,7 @@ def second_mapping(app: MinimalApp, max_concurrency: int | None) -> None:
         app.stack,
         "Second",
         retention_period=Duration.days(7),
+        max_message_size_bytes=64 * 1024 + 8 * 1024,
         visibility_timeout=Duration.seconds(60),
         dead_letter_queue=sqs.DeadLetterQueue(queue=app.dlq, max_receive_count=TIMES.max_receives(60)),
     )

@@ -125,14 +125,14 @@ BREAKS = [
         "a FIFO queue with a standard DLQ",
         lambda app: (app.override(app.queue, "FifoQueue", True), app.override(app.queue, "QueueName", "work.fifo")),
         "small/Queue",
-        ("is a FIFO queue", "small/Dlq a standard one"),
+        ("is a FIFO queue", "small/Dlq a standard queue"),
     ),
     Break(
         TYPE,
         "a standard queue with a FIFO DLQ",
         lambda app: (app.override(app.dlq, "FifoQueue", True), app.override(app.dlq, "QueueName", "dlq.fifo")),
         "small/Queue",
-        ("is a standard queue", "small/Dlq a FIFO one"),
+        ("is a standard queue", "small/Dlq a FIFO queue"),
     ),
     Break(
         LONGER,

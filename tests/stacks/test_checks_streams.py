@@ -110,14 +110,14 @@ BREAKS = [
         "a filter on an attribute that is not written",
         lambda app: filtered(app, new_image(events={"S": [{"exists": True}]})),
         HERE,
-        ("dynamodb.NewImage.events.S is not there",),
+        ("dynamodb.NewImage.events.S is missing",),
     ),
     Break(
         RELAY,
         "a filter on another type",
         lambda app: filtered(app, new_image(outbox={"L": [{"exists": True}]})),
         HERE,
-        ("dynamodb.NewImage.outbox.L is not there",),
+        ("dynamodb.NewImage.outbox.L is missing",),
     ),
     Break(
         RELAY,
@@ -140,13 +140,13 @@ BREAKS = [
         HERE,
         ("eventName is MODIFY", "INSERT"),
     ),
-    Break(RELAY, "a filter that is not JSON", lambda app: filtered(app, "outbox"), HERE, ("outbox", "can not be read")),
+    Break(RELAY, "a filter that is not JSON", lambda app: filtered(app, "outbox"), HERE, ("outbox", "cannot be read")),
     Break(
         RELAY,
         "a filter known only when it is deployed",
         lambda app: app.override(app.stream, "FilterCriteria.Filters.0.Pattern", app.parameter()),
         HERE,
-        ("${Unknown}", "can not be read before the deployment"),
+        ("${Unknown}", "cannot be read before the deployment"),
     ),
     Break(
         RELAY,

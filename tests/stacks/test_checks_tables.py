@@ -64,7 +64,7 @@ BREAKS = [
         "another TTL attribute",
         lambda app: app.override(app.records, "TimeToLiveSpecification.AttributeName", "ttl"),
         "data/Records",
-        ("TTL attribute ttl", "the core writes expiration"),
+        ("TTL attribute ttl", "the layer writes expiration"),
     ),
     Break(
         EXPIRE,

@@ -66,7 +66,7 @@ BREAKS = [
         "half a back-off",
         lambda app: app.env("BACKOFF_CAP_S", None),
         "small/Mapping",
-        ("BACKOFF_CAP_S None can not be read",),
+        ("BACKOFF_CAP_S None cannot be read",),
     ),
     Break(
         RIDE,
@@ -164,7 +164,7 @@ BREAKS = [
         "a timeout known only when it is deployed",
         lambda app: app.env("CLIENT_READ_TIMEOUT_S", app.parameter()),
         "small/Worker",
-        ("CLIENT_READ_TIMEOUT_S", "${Unknown}", "can not be read before the deployment"),
+        ("CLIENT_READ_TIMEOUT_S", "${Unknown}", "cannot be read before the deployment"),
     ),
     Break(
         LEASE,
@@ -192,7 +192,7 @@ BREAKS = [
         "a batch size known only when it is deployed",
         lambda app: app.override(app.mapping, "BatchSize", app.parameter()),
         "small/Worker",
-        ("BatchSize ${Unknown} can not be read",),
+        ("BatchSize ${Unknown} cannot be read",),
     ),
 ]
 

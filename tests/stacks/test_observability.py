@@ -146,7 +146,7 @@ def test_the_runbooks_address_and_who_is_told_can_be_given(tmp_path: Path, prod:
     (subscription,) = found.of_type("AWS::SNS::Subscription").values()
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "on-call@example.com")
     assert prod.of_type("AWS::SNS::Subscription") == {}
-    with pytest.raises(SettingsError, match="alarm_email 'on-call' is not a mail address"):
+    with pytest.raises(SettingsError, match="alarm_email 'on-call' is not an email address"):
         settings_from({"stage": "prod", **STAGES["prod"], "alarm_email": "on-call"}.get)
 
 

@@ -14,6 +14,7 @@ from botocore.exceptions import ReadTimeoutError
 from tests.harness.interceptor import FakeClock, Killed
 from tests.schedules import provider
 from tests.schedules.dynamodb import Change, digest
+from tests.schedules.expressions import Unmodelled
 from tests.schedules.facts import NOBODY, Facts
 from tests.schedules.faults import Fault, possible
 from tests.schedules.green_threads import JOIN, GreenThread, Process, current, maybe_current
@@ -325,7 +326,7 @@ class Run:
             self._trace(f"          {process.name} is dead")
             it.delivery.died()
         elif process.crashed is not None:
-            if isinstance(process.crashed, AssertionError):
+            if isinstance(process.crashed, (AssertionError, Unmodelled)):
                 raise process.crashed
             self._trace(f"          {process.name} raised {type(process.crashed).__name__}")
             it.delivery.died()

@@ -1,5 +1,6 @@
-"""`python -m tests.schedules`: `replay <schedule>` shows a schedule call by call, `verify` is the long run,
-`mutants` tests the tests.
+"""Commands of the explorer.
+
+`replay <schedule>` shows a schedule call by call. `verify` is the long run. `mutants` runs the mutants.
 """
 
 import argparse
@@ -38,7 +39,7 @@ WRITTEN = Path("build/verify.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 1 where something is broken."""
+    """Return the exit status: 1 if an invariant is broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.schedules", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     show = commands.add_parser("replay")
@@ -88,7 +89,7 @@ def _stories(stories: int) -> Report:
 
 
 def verify(walks: int, seed: int, two_faults: Sequence[str]) -> int:
-    """Two faults for each handler, one for what is long, and random walks with more; one process a processor."""
+    """Explore two faults for each handler, one fault for long scenarios, and random walks. Uses all processors."""
     begun = time.monotonic()
     jobs: list[tuple[Callable[..., Report], tuple[object, ...]]] = [
         *((_explore, (name, 2)) for name in two_faults),

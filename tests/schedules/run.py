@@ -1,7 +1,7 @@
-"""One schedule: who moves next and what goes wrong, move by move, until all is quiet.
+"""One schedule, move by move, until no work is left.
 
-A schedule is spelled as its moves: `p` a source starts a delivery, `A` worker A sends its next request, `A?` the same
-with a fault (faults.py), `t` time passes until the next message is visible again.
+A schedule is written as its moves. `p`: a source starts a delivery. `A`: worker A sends its next request. `A?`: the
+same with a fault (faults.py). `t`: time passes until the next message is visible.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +14,7 @@ from botocore.exceptions import ReadTimeoutError
 from tests.harness.interceptor import FakeClock, Killed
 from tests.schedules import provider
 from tests.schedules.dynamodb import Change, digest
+from tests.schedules.expressions import Unmodelled
 from tests.schedules.facts import NOBODY, Facts
 from tests.schedules.faults import Fault, possible
 from tests.schedules.green_threads import JOIN, GreenThread, Process, current, maybe_current
@@ -26,8 +27,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 START_MS = 1_800_000_000_000
 
 
-LOST_S = 0.6  # how long a worker waits for an answer that does not come
-SKEW_S = 2.0  # how far past its deadline a lease goes
+LOST_S = 0.6  # seconds that a worker waits for a lost answer
+SKEW_S = 2.0  # seconds from a worker's deadline to the end of its lease
 ALL_KINDS = frozenset(Fault)
 
 
@@ -36,18 +37,18 @@ class Environment(Protocol):
 
     @property
     def clock(self) -> FakeClock:
-        """The time."""
+        """The clock of the run."""
 
     def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
-        """The production handler."""
+        """Return the production handler of a function."""
 
     def enter(self, function: str) -> None:
-        """A thread of such a process goes on: its environment."""
+        """Set the environment of a function before a thread of its process continues."""
 
 
 @dataclass
 class Invocation:
-    """A process, the source that it works for, and what its end means there."""
+    """A process and the delivery that it works on."""
 
     process: Process
     source: Source
@@ -57,7 +58,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Deadline:
-    """Lambda's context: its own clock ends the worker, not the worker's."""
+    """Lambda's context. Lambda's clock ends the worker, not the clock of the worker."""
 
     clock: FakeClock
     deadline_ms: int
@@ -65,12 +66,12 @@ class Deadline:
     function_name: str = "function"
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds that are left."""
+        """Return the milliseconds until the deadline."""
         return self.deadline_ms - self.clock.ms
 
 
 class Stuck(Exception):
-    """The work does not come to an end."""
+    """The work does not end."""
 
 
 @dataclass
@@ -84,14 +85,14 @@ class Run:
     sources: list[Source] = field(default_factory=list)
     active: list[Invocation] = field(default_factory=list)
     started: int = 0
-    warm: bool = True  # workers have fetched the provider's API key before
-    redrives_left: int = 0  # how often a person puts the oldest message of a DLQ back once all is quiet
+    warm: bool = True  # workers have already fetched the provider's API key
+    redrives_left: int = 0  # how often a person redrives the oldest message of a DLQ when no work is left
     forgetful: bool = False  # the provider forgets its idempotency keys at once, not after a day
     other_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # call → what the provider answers
-    later_s: float = 0  # how much later than it could the next delivery comes, once all is quiet
-    skew_ms: int = 0  # how far the clock of the next worker is off
+    later_s: float = 0  # seconds by which the next delivery is late when no worker runs
+    skew_ms: int = 0  # error of the next worker's clock
     last: str = ""  # the thread that moved last
-    most: int = len(LETTERS)  # deliveries: more of them are work without end
+    most: int = len(LETTERS)  # deliveries; with more of them the work counts as endless
     trace: list[str] | None = None
     faults: list[str] = field(default_factory=list)
 
@@ -101,7 +102,7 @@ class Run:
         self.facts = Facts()
         self.model = Model(lambda: self.clock.ms, self._by, self._new_id, self._applied, self._accepted)
 
-    # What production code does
+    # Requests of the production code
 
     def send(self, call: Call) -> Any:
         """A request of a boto3 client. Raises Killed, or botocore's errors."""
@@ -126,7 +127,7 @@ class Run:
         return answer
 
     def _meet(self, call: Call, apply: Callable[..., Any], lost: Callable[[], Exception]) -> Any:
-        """Wait for the baton, then meet what the schedule holds."""
+        """Wait until the schedule continues this thread, then apply the request with its fault."""
         thread = current()
         if thread.process.dead:
             raise Killed
@@ -168,16 +169,16 @@ class Run:
         return apply()
 
     def _partly(self, call: Call) -> Any:
-        """A batch of which the first entry is refused."""
+        """Answer a batch. The first entry is refused."""
         first, *rest = call.body["Entries"]
         failed = [{"Id": first["Id"], "Code": "InternalError", "SenderFault": False}]
         done = self.model.queues.call(call.operation, {**call.body, "Entries": rest}) if rest else {"Successful": []}
         return answered(call, {"Successful": done["Successful"], "Failed": failed})
 
-    # What the explorer does
+    # Moves of the explorer
 
     def moves(self) -> list[str]:
-        """All that may come next, the plainest first."""
+        """Return all possible moves, the simplest first."""
         plain = [thread.name for thread in self._ready()]
         plain.sort(key=lambda name: name != self.last)
         starting: list[str] = []
@@ -195,7 +196,7 @@ class Run:
         return plain + starting + passing + faults
 
     def move(self, move: str) -> None:
-        """Do it."""
+        """Perform a move."""
         if move == "t":
             self._stalled()[0].stalled = False
             self._pass_time()
@@ -208,7 +209,7 @@ class Run:
             self._end(it)
 
     def settle(self) -> bool:
-        """With nobody at work: let time pass until there is work. False if there is never any more."""
+        """If no worker runs, let time pass until there is work. Returns False if there will be no more work."""
         if self._next_ms() is None and self.redrives_left:
             self.redrives_left -= 1
             self._redrive()
@@ -220,13 +221,13 @@ class Run:
         return True
 
     def close(self) -> None:
-        """Unwind whoever is still at work."""
+        """End all running processes."""
         for it in self.active:
             it.process.end()
         self.active.clear()
 
     def state(self) -> bytes:
-        """A digest of all that decides what can still happen, and of all that invariants look at."""
+        """Return a digest of everything that decides what can happen, and of everything that invariants read."""
         seen = (
             self.clock.ms,
             self.faults_left,
@@ -254,7 +255,7 @@ class Run:
         ]
 
     def _stalled(self) -> list[Process]:
-        """Who stands still; each may do so until one more message is visible again."""
+        """Return the stalled processes. Each may stall until one more message is visible."""
         return [it.process for it in self.active if it.process.stalled]
 
     def _due(self, source: Source) -> bool:
@@ -325,7 +326,7 @@ class Run:
             self._trace(f"          {process.name} is dead")
             it.delivery.died()
         elif process.crashed is not None:
-            if isinstance(process.crashed, AssertionError):
+            if isinstance(process.crashed, (AssertionError, Unmodelled)):
                 raise process.crashed
             self._trace(f"          {process.name} raised {type(process.crashed).__name__}")
             it.delivery.died()

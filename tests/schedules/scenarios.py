@@ -1,6 +1,6 @@
-"""What is explored: a function's messages, the state that they meet, and how it must end.
+"""The scenarios: a function's messages, the state before them, and the state at the end.
 
-The state that a step meets is what the steps before it leave behind in a run without faults: no row is written by hand.
+The state before a step is what the steps before it leave in a run without faults. No row is written by hand.
 """
 
 import functools
@@ -28,10 +28,10 @@ OPERATIONS = {"orders": "order.place", "payments": "payment.charge", "emails": "
 
 @dataclass(frozen=True)
 class Scenario:
-    """`ends`: the states that the order may end in; none, where there is to be no order.
+    """`ends`: the possible final states of the order. It is empty if there must be no order.
 
-    `relayed`: the relay takes part, so every event must be sent. `parked`: the reasons for which a message must be, and
-    may be, in a DLQ. `outcome_rules`: the only invariants that are checked; without any, all of invariants.py.
+    `relayed`: the scenario has a relay, so every event must be sent. `parked`: the reasons of the messages in DLQs.
+    `outcome_rules`: the invariants to check. It is empty for all invariants of invariants.py.
     `kinds`: the faults that may happen.
     """
 
@@ -50,7 +50,7 @@ class Scenario:
         return [replace(self, kinds=frozenset(map(Fault, codes))) for codes in PARTS]
 
     def start(self, environment: ExplorerEnvironment, faults: int, trace: list[str] | None = None) -> Run:
-        """A run that stands at its first move."""
+        """Return a run before its first move."""
         run = Run(environment, faults, self.max_running, self.kinds, trace=trace)
         environment.run = run
         self.prepare(environment, run)
@@ -58,7 +58,7 @@ class Scenario:
 
 
 def order_requested(order_id: str = ORDER_ID, method: str = "pm_card_visa", quantity: int = 2) -> str:
-    """A message as a partner puts it on the orders queue."""
+    """Return a message of a partner on the orders queue."""
     return json.dumps(
         {
             "specversion": "1.0",
@@ -81,7 +81,7 @@ def order_requested(order_id: str = ORDER_ID, method: str = "pm_card_visa", quan
 
 
 def queue(run: Run, name: str, bodies: tuple[str, ...] = (), batch: int = 1) -> None:
-    """A queue with its mapping, and messages on it."""
+    """Add a queue with its mapping and with messages."""
 
     def acknowledged(queue: str, message: Message) -> None:
         subject = json.loads(message.body)["data"]["order_id"]
@@ -99,12 +99,12 @@ def queue(run: Run, name: str, bodies: tuple[str, ...] = (), batch: int = 1) -> 
 
 
 def stream(run: Run) -> None:
-    """The relay behind the idempotency table's stream."""
+    """Add the stream of the idempotency table with the relay."""
     run.sources.append(StreamSource("r", "relay", TIMEOUTS_S["relay"], lambda: run.clock.ms))
 
 
 def client(run: Run, label: str, quantity: int = 2) -> None:
-    """A client of the API that repeats its request until it is told how it ended."""
+    """Add a client of the API that repeats its request until the answer is final."""
     order = json.loads(order_requested(quantity=quantity))["data"]
     order.pop("order_id")
     run.sources.append(
@@ -112,7 +112,7 @@ def client(run: Run, label: str, quantity: int = 2) -> None:
     )
 
 
-# States to begin with
+# Initial states
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Seed:
 
 @functools.cache
 def seed(environment: ExplorerEnvironment, method: str, *stages: str) -> Seed:
-    """What the first stages leave behind when nothing goes wrong."""
+    """Return the state after the first stages in a run without faults."""
     run = Run(environment, 0)
     before, environment.run = environment.run, run
     stream(run)
@@ -141,7 +141,7 @@ def seed(environment: ExplorerEnvironment, method: str, *stages: str) -> Seed:
 
 
 def plant(run: Run, found: Seed) -> None:
-    """Begin with this state."""
+    """Start the run with this state."""
     tables = run.model.tables
     for table, items in found.items.items():
         tables.items[table].update(items)
@@ -157,7 +157,7 @@ def _order(_: ExplorerEnvironment, run: Run) -> None:
 
 
 def _order_refused(_: ExplorerEnvironment, run: Run) -> None:
-    """An id that only the API may give, and no row of the API's."""
+    """An id with the API's prefix, without a row of the API."""
     queue(run, "orders", (order_requested("api_1"),) * 2)
 
 
@@ -175,9 +175,9 @@ def _payment(method: str, copies: int = 2) -> Callable[[ExplorerEnvironment, Run
 
 
 def _payment_of_another_amount(environment: ExplorerEnvironment, run: Run) -> None:
-    """Beside the true message one of another amount, under the same order id; a person redrives what is parked.
+    """Two messages with one order id: the correct one, and one with another amount. A person redrives parked messages.
 
-    Whichever claims first, the other is parked, so the true one may be: put back by itself it finishes.
+    The message that claims second is parked. If this is the correct one, it finishes after its redrive.
     """
     found = seed(environment, "pm_card_visa", "orders")
     plant(run, found)
@@ -197,7 +197,7 @@ def _payment_cold(environment: ExplorerEnvironment, run: Run) -> None:
 
 
 def _payment_forgetful(environment: ExplorerEnvironment, run: Run) -> None:
-    """The provider prunes its keys as soon as it has answered: nothing may rest on them."""
+    """The provider deletes its idempotency keys as soon as it has answered, so that no guarantee depends on them."""
     _payment("pm_card_visa")(environment, run)
     run.forgetful = True
 
@@ -291,7 +291,7 @@ SCENARIOS = {
         Scenario("order-refused", _order_refused, frozenset(), parked=frozenset({"reserved_order_id"})),
         Scenario("payment", _payment("pm_card_visa"), PAID),
         Scenario("payment-declined", _payment("pm_card_chargeDeclined"), DECLINED),
-        # One message meets itself too: while its worker stalls past the lease it is delivered again.
+        # One message has two workers too: while its worker stalls past the lease, the message is delivered again.
         Scenario("payment-once", _payment("pm_card_visa", 1), PAID),
         Scenario("payment-declined-once", _payment("pm_card_chargeDeclined", 1), DECLINED),
         Scenario("payment-cold", _payment_cold, PAID),

@@ -1,4 +1,4 @@
-"""The explorer itself: it repeats, and what it leaves out hides nothing."""
+"""The explorer: schedules repeat, and the reduced search finds what the plain search finds."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_a_schedule_is_read_as_it_was_spelled() -> None:
     assert parse(spell(SCENARIOS["order"], moves)) == (SCENARIOS["order"], moves)
 
 
-def test_what_the_model_does_not_know_ends_the_search_and_is_not_taken_for_a_death(
+def test_a_request_that_the_model_does_not_know_ends_the_search(
     environment: ExplorerEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def handler(*_: object) -> None:
@@ -62,8 +62,8 @@ def test_what_the_model_does_not_know_ends_the_search_and_is_not_taken_for_a_dea
 
 
 @pytest.mark.parametrize("name", ["order", "email", "payment"])
-def test_what_is_kept_of_botocore_changes_no_schedule(environment: ExplorerEnvironment, name: str) -> None:
-    """Traces with its work kept, and with every request spelled and every answer read anew."""
+def test_the_cache_of_botocore_changes_no_schedule(environment: ExplorerEnvironment, name: str) -> None:
+    """Compare the traces with and without the cache."""
     schedules = []
     for played in every_state(environment, SCENARIOS[name], 1):
         schedules.append(spell(SCENARIOS[name], played.moves))
@@ -76,7 +76,9 @@ def test_what_is_kept_of_botocore_changes_no_schedule(environment: ExplorerEnvir
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_the_plainest_schedule_ends_well_and_in_one_state(environment: ExplorerEnvironment, scenario: Scenario) -> None:
+def test_the_simplest_schedule_breaks_nothing_and_ends_in_the_same_state_each_time(
+    environment: ExplorerEnvironment, scenario: Scenario
+) -> None:
     """Two runs with different ends would depend on something that the environment does not control."""
     first, second = (play(environment, scenario, [], 0, plainest) for _ in range(2))
 

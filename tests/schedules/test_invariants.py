@@ -1,4 +1,4 @@
-"""Each invariant reports the violation that it is there for. A clean run of the whole pipeline is tampered with."""
+"""Each invariant reports its violation. The tests change the state after a clean run of the pipeline."""
 
 import json
 from collections.abc import Callable
@@ -156,7 +156,7 @@ TAMPERS: dict[str, tuple[Callable[[Run], None], ...]] = {
 }
 
 
-def test_every_invariant_is_tampered_with() -> None:
+def test_every_invariant_has_a_test_of_its_violation() -> None:
     assert set(TAMPERS) == {rule.__name__ for rule in ALWAYS + FINALLY}
 
 

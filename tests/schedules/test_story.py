@@ -1,4 +1,4 @@
-"""Short stories of many orders; `make verify` tells long ones."""
+"""Short stories of many orders. `make verify` runs long ones."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.story import tell
 
 
-def test_every_story_ends_well(
+def test_no_story_breaks_an_invariant(
     environment: ExplorerEnvironment, record_property: Callable[[str, object], None]
 ) -> None:
     report = tell(environment, stories=25, steps=25, same_each_time=True)

@@ -1,4 +1,4 @@
-"""A schedule for people: one line a request."""
+"""The trace of a schedule: one line per request."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def _message(entry: dict[str, Any]) -> str:
 
 
 def _short(answer: str) -> str:
-    """Status, and the codes and states in the answer; never all of it."""
+    """Return the status, and the codes and states in the answer."""
     status, _, body = answer.partition(" ")
     said = re.findall(r'"(?:__type|Code|code|status|state|owner)": (?:{"S": )?"(?:aws#)?([^"]+)"', body)
     return " ".join([status, *dict.fromkeys(said)])

@@ -1,4 +1,4 @@
-"""Random walks: schedules drawn one by one, with more that goes wrong than can be explored in full."""
+"""Random walks: random schedules with more faults than a full search can explore."""
 
 import random
 import time
@@ -8,12 +8,12 @@ from tests.schedules.explorer import Report, play
 from tests.schedules.run import Run
 from tests.schedules.scenarios import Scenario
 
-FAULTS = 5  # at most, in one walk
-LIKELY = 0.08  # a move is a fault, where one is left
+FAULTS = 5  # the most faults of one walk
+LIKELY = 0.08  # the probability that a move is a fault
 
 
 def walk(environment: ExplorerEnvironment, scenario: Scenario, walks: int, seed: int) -> Report:
-    """Walk so often. Each walk is a schedule that can be replayed."""
+    """Make a number of walks. Each walk is a schedule that can be replayed."""
     report = Report(scenario.name, FAULTS, walk=True)
     begun = time.process_time()
     for number in range(seed, seed + walks):

@@ -48,7 +48,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, value in {
-        "AWS_DEFAULT_REGION": "eu-central-1",
+        "AWS_DEFAULT_REGION": "eu-west-1",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "CLIENT_CONNECT_TIMEOUT_S": "0.1",

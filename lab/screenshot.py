@@ -13,7 +13,7 @@ import urllib.request
 
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 from tools.local.ministack import ROOT, free_port
-from tools.waiting import wait_until
+from tools.progress import wait_until
 
 PICTURE = ROOT / "docs" / "images" / "console.png"
 WIDTH_PX, HEIGHT_PX, MAX_BYTES = 1200, 800, 200_000

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from tools.domain import an_order
 from tools.local.observe import QUEUES, Ledger, Mailbox, Queues, Tables
 from tools.local.running import Running
-from tools.orders_client import an_order
-from tools.waiting import wait_until
+from tools.progress import wait_until
 
 from lab.benchmarks.figure import require
 from lab.variants import Variant

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.account import PLACEHOLDERS, cdk
+from tools.account import cdk
+from tools.deploy_inputs import PLACEHOLDERS
 
 from lab.benchmarks.figure import Figure, GoalResult, require
 from lab.benchmarks.imports import USES

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.local.running import Running
-from tools.local.stack import LocalStack
-from tools.local.warming import warm_up
+from tools.local.stack import LocalStack, warm_up
 
 from lab.benchmarks.environment import quiet
 from lab.benchmarks.figure import Figure, GoalResult

@@ -11,8 +11,7 @@ import signal
 import sys
 import time
 
-from tools.local.errors import LocalStackError
-from tools.local.ministack import ROOT
+from tools.local.ministack import ROOT, LocalStackError
 from tools.progress import Steps, console
 
 from lab.chaos.leg import run_leg

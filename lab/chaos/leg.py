@@ -17,8 +17,7 @@ from rich.console import Console
 from tools.local.observe import QUEUES
 from tools.local.running import Running
 from tools.local.stack import LocalStack
-from tools.progress import Steps
-from tools.waiting import wait_until
+from tools.progress import Steps, wait_until
 
 from lab.chaos.replayer import Replayer
 from lab.chaos.state import RunParameters

@@ -8,8 +8,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.local.errors import LocalStackError
-from tools.local.ministack import free_port, is_free
+from tools.local.ministack import LocalStackError, free_port, is_free
 from tools.local.running import Running
 from tools.local.stack import LocalStack
 from tools.progress import Steps, console

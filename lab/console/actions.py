@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
+from tools.domain import orders_queue
 from tools.local.observe import QUEUES, Queues
 from tools.local.running import Running
 from tools.operate.audit import Auditor
 from tools.operate.deployment import Deployment
-from tools.operate.redrive import Wish, redrive
-from tools.orders_client import local_queue
+from tools.operate.redrive import Selection, redrive
 from tools.progress import Steps
 
 from lab.console.page_state import TITLES
@@ -54,7 +54,7 @@ class Actions:
         self._running = running
         self._variants = variants
         self._sent_orders = sent_orders
-        self._queues = {variant: local_queue(variant.of(running)) for variant in variants}
+        self._queues = {variant: orders_queue(variant.of(running)) for variant in variants}
         self._lambda = running.client("lambda")
         self._faults = FaultTable(running.client("dynamodb"), running.outputs["FaultsTableName"])
         self._all: dict[str, Callable[[], ActionResult]] = {
@@ -140,7 +140,7 @@ class Actions:
             for queue in map(str.lower, QUEUES):
                 if not queues.depth(f"{queue.capitalize()}Dlq").total:
                     continue  # a redrive of an empty queue takes seconds
-                done = redrive(deployment, Wish(queue, everything=True))
+                done = redrive(deployment, Selection(queue, everything=True))
                 moved[variant] += done.moved.total()
                 if done.failed:
                     raise ActionRefused(f"{TITLES[variant.name]}, {queue}: {done.failed} messages could not be moved.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tools.orders_client import an_order
+from tools.domain import an_order
 
 from lab.demo.plan import DECLINES, PAYS
 from lab.demo.sender import SentMessage

@@ -15,8 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.local.errors import LocalStackError
-from tools.local.ministack import ROOT
+from tools.local.ministack import ROOT, LocalStackError
 from tools.local.running import Running
 from tools.local.stack import LocalStack
 from tools.progress import Steps, console

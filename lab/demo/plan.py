@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tools.orders_client import an_order
+from tools.domain import an_order
 
 PAYS, DECLINES = "pm_card_visa", "pm_card_chargeDeclined"
 MISBEHAVES = ("pm_sandbox_slow", "pm_sandbox_error_before", "pm_sandbox_error_after", "pm_sandbox_drop")

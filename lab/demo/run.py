@@ -7,8 +7,7 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 
 from tools.local.running import Running
-from tools.progress import Steps
-from tools.waiting import wait_until
+from tools.progress import Steps, wait_until
 
 from lab.demo.evidence import RunResult
 from lab.demo.kills import Killer

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from botocore.exceptions import HTTPClientError
+from tools.domain import Response, api_client, orders_queue
 from tools.local.running import Running
-from tools.orders_client import Response, local_api, local_queue
 
 from lab.demo.plan import DECLINES, MISBEHAVES, Arrival, PlannedOrder
 from lab.variants import THIS_REPO, ExpectedOrder, Variant
@@ -89,8 +89,8 @@ class Sender:
     ) -> None:
         self.tally = Tally()
         self.running = running
-        self._api = local_api(running)
-        self._queues = {variant: local_queue(variant.of(running)) for variant in (THIS_REPO, *others)}
+        self._api = api_client(running)
+        self._queues = {variant: orders_queue(variant.of(running)) for variant in (THIS_REPO, *others)}
         self._max_shared = max_shared
         self._is_due = is_due
         self._shared: set[str] = set()  # keys

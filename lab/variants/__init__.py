@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tools.domain import order_requested
 from tools.local.observe import Mail
 from tools.local.running import Running
-from tools.orders_client import order_requested
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import boto3
 import pytest
 import stripe
 
-from functions.payment_sandbox import auth, host, store
+from functions.payment_sandbox import host, store
 from shared.idempotency import client, logger
 from tests.harness.http_lambda import ConnectionCut, WorkerDied, serve
 from tests.harness.interceptor import Wire
@@ -32,8 +32,7 @@ def provider_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> Provid
     monkeypatch.setattr(host, "now", lambda: world.clock.now_ms() / 1000 + next(ticks) / 10_000)
     monkeypatch.setattr(host, "wait", _gone)
     monkeypatch.setattr(host, "die", _dead)
-    monkeypatch.setattr(store, "client", sandbox_client)
-    monkeypatch.setattr(auth, "client", sandbox_client)
+    monkeypatch.setattr(host, "client", sandbox_client)
     dynamodb = sandbox_client("dynamodb")
     monkeypatch.setenv("LEDGER_TABLE", "ledger")
     monkeypatch.setenv("SLOW_S", "1.5")
@@ -50,7 +49,7 @@ def payments(
     ours, theirs = (secrets.create_secret(Name=name, SecretString=API_KEY)["ARN"] for name in ("ours", "theirs"))
     # Answers leave at once: headers and body are two packets, and the second would wait 40 ms for an acknowledgement.
     monkeypatch.setattr(StreamRequestHandler, "disable_nagle_algorithm", True)
-    auth._secret.cache_clear()
+    host.secret.cache_clear()
     with serve(provider_connection.handler) as url:
         for name, value in {
             "QUEUE_URL": world.queues["payments"],
@@ -65,7 +64,7 @@ def payments(
         world.wire.sent.clear()
         yield Payments(world, provider_connection, _observer(url))
         assert not provider_connection.unspent, f"planned faults that never came up: {provider_connection.unspent}"
-    auth._secret.cache_clear()
+    host.secret.cache_clear()
 
 
 @functools.cache

@@ -78,8 +78,8 @@ def call_of(operation: str) -> str:
 
 def plant(model: Model, intent: Mapping[str, Any]) -> None:
     """Put an intent into the ledger that no worker of this run has made."""
-    partition = store._partition(store.INTENTS, store._period(intent["id"]))
-    item = {**store.key(partition, intent["id"]), "body": {"S": json.dumps(intent)}, "revision": {"N": "1"}}
+    partition = store.partition_of(store.INTENTS, intent["id"])
+    item = {**store.primary_key(partition, intent["id"]), "body": {"S": json.dumps(intent)}, "revision": {"N": "1"}}
     model.tables.call("PutItem", {"TableName": "ledger", "Item": item})
 
 

@@ -207,7 +207,7 @@ OTHER_ORDER = {"amount": 9900, "metadata": {"order_id": "ord_other"}}
 
 def _intent(number: int, **fields: Any) -> dict[str, Any]:
     """An intent for the order that waits to be confirmed, with these fields instead."""
-    made = objects.payment_intent(2500, "eur", "pm_card_visa", None, {"order_id": ORDER_ID})
+    made = objects.new_payment_intent(2500, "eur", "pm_card_visa", None, {"order_id": ORDER_ID})
     return {**made, "id": f"pi_{number:024}", "created": 0, **fields}
 
 

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from tools.local.observe import Depth, Queues
 from tools.local.running import Running
-from tools.operate.redrive import Redriven, Wish
+from tools.operate.redrive import Redriven, Selection
 
 from lab.console import VARIANTS, actions
 from lab.console.actions import ActionRefused, Actions
@@ -138,9 +138,9 @@ def test_every_dlq_with_messages_is_replayed_whatever_their_reason(
     press: Actions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Queues, "depth", lambda _, name: Depth(int(name == "PaymentsDlq"), 0, 0))
-    wishes: list[Wish] = []
+    wishes: list[Selection] = []
 
-    def redrive(_: object, wish: Wish) -> Redriven:
+    def redrive(_: object, wish: Selection) -> Redriven:
         wishes.append(wish)
         done = Redriven()
         done.moved["received_too_often"] = 2
@@ -148,7 +148,7 @@ def test_every_dlq_with_messages_is_replayed_whatever_their_reason(
 
     monkeypatch.setattr(actions, "redrive", redrive)
     assert press("replay").text == "Messages moved back from the DLQs: Naive 2, This repository 2."
-    assert wishes == [Wish("payments", everything=True)] * 2
+    assert wishes == [Selection("payments", everything=True)] * 2
 
 
 def audited(monkeypatch: pytest.MonkeyPatch, by_variant: dict[Variant, Observation], operators: list[Any]) -> None:

@@ -5,7 +5,7 @@ from itertools import cycle, islice
 from typing import Any
 
 import pytest
-from tools.orders_client import Response
+from tools.domain import Response
 
 from lab.demo import sender as senders
 from lab.demo.plan import plan, schedule
@@ -34,8 +34,8 @@ class Api:
 def queues(monkeypatch: pytest.MonkeyPatch) -> list[Queue]:
     made = [Queue(), Queue(), Queue()]
     left = cycle(made)
-    monkeypatch.setattr(senders, "local_queue", lambda _: next(left))
-    monkeypatch.setattr(senders, "local_api", lambda _: Api())
+    monkeypatch.setattr(senders, "orders_queue", lambda _: next(left))
+    monkeypatch.setattr(senders, "api_client", lambda _: Api())
     monkeypatch.setattr(type(THIS_REPO), "of", lambda *_: None)
     return made
 

@@ -18,9 +18,9 @@ from playwright.sync_api import expect
 from tools.local import processes
 from tools.local.ministack import ROOT, free_port, is_free
 from tools.local.observe import Ledger
-from tools.local.outputs import flatten
 from tools.local.running import Running
-from tools.waiting import wait_until
+from tools.local.stack import flatten
+from tools.progress import wait_until
 
 from lab.tests.e2e.console_tab import WITHIN_MS, Tab
 from lab.variants import NAIVE, THIS_REPO, Variant

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tools.domain import an_order
 from tools.local.observe import Mail
 from tools.local.running import Running
-from tools.orders_client import an_order
 
 from lab.variants import NAIVE, POWERTOOLS, THIS_REPO, VARIANTS, Variant
 from lab.variants.observation import orders_of

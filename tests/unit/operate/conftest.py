@@ -20,7 +20,7 @@ from tests.harness.moto_world import World
 from tests.harness.observations import mailbox
 from tests.harness.payment import Payments
 from tests.harness.payment_fixtures import payments, provider_connection
-from tools.operate import parked
+from tools import queues
 from tools.operate.audit import Audit, Auditor
 from tools.operate.deployment import Deployment
 from tools.progress import Steps
@@ -84,7 +84,7 @@ class Session:
 @pytest.fixture(autouse=True)
 def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """moto has one server, and would wait in real time."""
-    monkeypatch.setattr(parked, "WAIT_S", 0)
+    monkeypatch.setattr(queues, "WAIT_S", 0)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from functions.payment.handler import charge, handler
-from functions.payment_sandbox import auth
+from functions.payment_sandbox import host
 from shared.idempotency import client
 from shared.orders import parse_row
 from tests.harness.payment import WORKER_S, Delivery, Payments, metrics
@@ -220,4 +220,4 @@ def _form(request: dict[str, object]) -> dict[str, list[str]]:
 
 def _rotate(secret: str, api_key: str) -> None:
     client("secretsmanager").put_secret_value(SecretId=secret, SecretString=api_key)
-    auth._secret.cache_clear()
+    host.secret.cache_clear()

@@ -38,16 +38,16 @@ BEFORE = replace(WHERE, session=Deployed(GivenProducers=PARTNER, GivenAlarmEmail
 def test_a_deploy_that_would_take_away_what_was_deployed_stops_and_says_what(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALARM_EMAIL", "")  # which anybody's script may leave so
     with pytest.raises(account.Stop) as stopped:
-        account.values_of(BEFORE, "prod")
+        account.compared_values(BEFORE, "prod")
     assert f"PRODUCERS    {PARTNER}" in str(stopped.value)
     assert "ALARM_EMAIL  set" in str(stopped.value)
-    assert "say so: PRODUCERS=none ALARM_EMAIL=none" in str(stopped.value)
+    assert "on purpose: PRODUCERS=none ALARM_EMAIL=none" in str(stopped.value)
 
 
 def test_what_is_given_again_or_said_to_be_none_stops_no_deploy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRODUCERS", "arn:aws:iam::111122223333:role/another")
     monkeypatch.setenv("ALARM_EMAIL", "none")
-    assert account.values_of(BEFORE, "prod") == {
+    assert account.compared_values(BEFORE, "prod") == {
         "PRODUCERS": f"arn:aws:iam::111122223333:role/another (before: {PARTNER})",
         "ALARM_EMAIL": "none",
         "RUNBOOK_URL": "none",
@@ -56,8 +56,8 @@ def test_what_is_given_again_or_said_to_be_none_stops_no_deploy(monkeypatch: pyt
 
 
 def test_a_first_deploy_needs_no_optional_value() -> None:
-    account.values_of(BEFORE, "sandbox")
-    account.values_of(replace(WHERE, session=Deployed()), "prod")
+    account.compared_values(BEFORE, "sandbox")
+    account.compared_values(replace(WHERE, session=Deployed()), "prod")
 
 
 def test_what_was_deployed_and_can_not_be_told_stops_the_deploy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,8 +66,8 @@ def test_what_was_deployed_and_can_not_be_told_stops_the_deploy(monkeypatch: pyt
 
     session = Deployed()
     monkeypatch.setattr(session, "describe_stacks", refused)
-    with pytest.raises(account.Stop, match=r"can not be told: .*AccessDenied"):
-        account.values_of(replace(WHERE, session=session), "prod")
+    with pytest.raises(account.Stop, match=r"Cannot read the values .*.*AccessDenied"):
+        account.compared_values(replace(WHERE, session=session), "prod")
 
 
 def test_a_deploy_looks_at_what_was_deployed_before_it_asks_for_consent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_a_deploy_looks_at_what_was_deployed_before_it_asks_for_consent(monkeypa
     monkeypatch.setenv("PROVIDER_SECRET_ARN", "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a-AbCdEf")
     monkeypatch.setattr(account, "current_account", lambda: BEFORE)
     monkeypatch.setattr(account, "require_bootstrap", lambda _: None)
-    with pytest.raises(account.Stop, match="would take them away"):
+    with pytest.raises(account.Stop, match="would remove them"):
         account.deploy("prod")
 
 
@@ -85,7 +85,7 @@ def test_a_person_sees_each_optional_value_before_consent(
     typing(monkeypatch, "123456789012 eu-central-1 prod\n")
     monkeypatch.setenv("OPERATORS", PARTNER)
     monkeypatch.setenv("RUNBOOK_URL", "none")
-    account.consent("Deploy", "prod", WHERE, account.values_of(replace(WHERE, session=Deployed()), "prod"))
+    account.consent("Deploy", "prod", WHERE, account.compared_values(replace(WHERE, session=Deployed()), "prod"))
     shown = capsys.readouterr().out.splitlines()
     assert {"  PRODUCERS    none", "  ALARM_EMAIL  none", "  RUNBOOK_URL  none", f"  OPERATORS    {PARTNER}"} <= {
         *shown

@@ -399,10 +399,10 @@ class Batch:
 
     def _park(self, job: Job, error: Permanent) -> None:
         """Park first, acknowledge second: a message twice in the DLQ is better than a lost message."""
-        job.counts[telemetry.KEY_REUSED] += isinstance(error, KeyReused)
-        job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
         park(self.consumer.sqs, self.consumer.dlq_url, job.record, error.reason, self.consumer.runtime.clock.now_ms())
         job.counts[telemetry.PARKED] += 1
+        job.counts[telemetry.KEY_REUSED] += isinstance(error, KeyReused)
+        job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
         job.counts[telemetry.TAKEOVER] += error.uncertain
         job.retry_in_s = None
         logger.error(

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from shared.idempotency import Image, epoch_ms, send
-from shared.orders import Order, Orders, parse_row, pending_message
+from shared.orders import Order, Orders, parse_row, pending_messages
 from shared.orders.audit import Charge, Finding, Records, Rules, check_order
 from tools.domain import parse_record_key
 from tools.operate import dlq
@@ -157,8 +157,8 @@ class Auditor:
                 tell(advance=1)
 
     def _resend(self, order: Order | None) -> str:
-        message = pending_message(order, self._deployment.routes, epoch_ms()) if order else None
-        if message is None:
-            return "nothing to send"
-        errors = send(self._deployment.client("sqs"), [message])
-        return f"refused: {errors[message].code}" if errors else f"sent {message.event.id}"
+        messages = pending_messages(order, self._deployment.routes, epoch_ms()) if order else []
+        for message in messages:
+            if errors := send(self._deployment.client("sqs"), [message]):
+                return f"refused: {errors[message].code}"
+        return f"sent {messages[0].event.id}" if messages else "nothing to send"

@@ -92,6 +92,11 @@ CASES: dict[str, tuple[Prepare, Outcome | Exception, dict[str, int]]] = {
         Permanent("bad_card"),
         {"Retried": 1},
     ),
+    "a reused key whose parking failed": (
+        lambda world: world.wire.plan("SendMessage", never_sent),
+        KeyReused("x"),
+        {"Retried": 1},
+    ),
 }
 
 

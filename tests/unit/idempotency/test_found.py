@@ -55,7 +55,8 @@ def test_an_absent_record_is_free(world: World, ask: Ask) -> None:
 def test_a_record_past_its_expiration_counts_as_absent_whatever_it_holds(
     world: World, ask: Ask, held: dict[str, Any]
 ) -> None:
-    put_record(world, **{"validation": "v1:other"} | held | {"expiration": world.clock.now_ms() // 1000})
+    expired: dict[str, Any] = {"validation": "v1:other", "in_progress_expiration": 1}
+    put_record(world, **expired | held | {"expiration": world.clock.now_ms() // 1000})
 
     assert acquired(ask(world))
 

@@ -144,7 +144,7 @@ def total_bytes(message: Mapping[str, Any]) -> int:
 
 
 @pytest.mark.parametrize(
-    "own", [{"a": 8000}, {"a": 20_000}, {"a": 4000, "b": 4000, "c": 100}, {"original_message_id": 8000}]
+    "own", [{"a": 8000}, {"a": 20_000}, {"a": 4000, "b": 4000, "c": 100}, {"original_message_id": 9000}]
 )
 def test_the_attributes_of_a_parked_message_leave_room_for_a_redrive(world: World, own: dict[str, int]) -> None:
     message = parked(world, bad({name: text("x" * size) for name, size in own.items()}))

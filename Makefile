@@ -57,7 +57,7 @@ check: $(PYTHON_PACKAGES) ## the inner loop, under a minute: ruff, import rules,
 	.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/mypy shared functions
-	$(PYTEST) -n 2 $(addprefix tests/unit/,idempotency orders api order payment email relay sweep)
+	$(PYTEST) -n 2 --dist worksteal $(addprefix tests/unit/,idempotency orders api order payment email relay sweep)
 
 test: lint types unit stacks e2e ## everything a change must pass
 
@@ -70,7 +70,7 @@ types: $(PYTHON_PACKAGES) ## mypy --strict
 	.venv/bin/mypy $(SOURCES)
 
 unit: $(PYTHON_PACKAGES) ## the core, the functions, every schedule with one fault: no AWS, minutes
-	$(PYTEST) -n 2 tests/unit tests/schedules
+	$(PYTEST) -n 2 --dist worksteal tests/schedules tests/unit
 
 verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random walks (minutes; DEEP=1 with two copies of a message: hours)
 	@$(PY) -m tests.schedules verify $(if $(DEEP),--deep)
@@ -85,7 +85,7 @@ stacks: $(READY) $(WHEELS) ## the synthesised templates
 	$(PYTEST) tests/stacks
 
 e2e: $(READY) ## the app, deployed to a local AWS of its own
-	$(PYTEST) tests/e2e
+	$(PYTEST) -n 2 --dist worksteal tests/e2e
 
 ## A real account
 

@@ -1,4 +1,4 @@
-"""The CDK app: `cdk synth -c stage=local|sandbox|prod`. What a stage needs besides, it says itself."""
+"""The CDK app: `cdk synth -c stage=local|sandbox|prod`. If a stage needs more values, the error names them."""
 
 from stacks.application import main
 

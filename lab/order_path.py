@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from types import CodeType
 
-from tests.schedules.bench import Bench, bench
+from tests.schedules.environment import ExplorerEnvironment, explorer_environment
 from tests.schedules.explorer import plainest, play
 from tests.schedules.run import Run
 from tests.schedules.scenarios import PAID, Scenario, client, queue, stream
@@ -57,7 +57,7 @@ def _is_called_by_a_check() -> bool:
     return False
 
 
-def _one_order(_: Bench, run: Run) -> None:
+def _one_order(_: ExplorerEnvironment, run: Run) -> None:
     """One request to the API, and the queues and the stream that carry the order to its email."""
     client(run, "a")
     stream(run)
@@ -67,7 +67,7 @@ def _one_order(_: Bench, run: Run) -> None:
 
 def main() -> int:
     """Run one order, print the report, and return the exit status: 1 if the order does not end as it should."""
-    with bench() as place, Calls() as calls:
+    with explorer_environment() as place, Calls() as calls:
         played = play(place, Scenario("one-order", _one_order, PAID, mailed=True, relayed=True), [], 0, plainest)
     if played.broken or not played.ended:
         sys.stderr.write("\n".join(["The order is not paid and emailed once.", *played.broken]) + "\n")

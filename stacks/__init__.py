@@ -2,4 +2,4 @@
 
 from stacks.node import provide_node
 
-provide_node()  # before anything imports aws_cdk, which starts Node at import
+provide_node()  # before any import of aws_cdk, because aws_cdk starts Node when it is imported

@@ -1,4 +1,4 @@
-"""The alarms: what each means, and where its reader goes on. Each says what it makes of silence too."""
+"""The alarms. Each has a description, a link to the runbook, and a rule for missing data."""
 
 import math
 from dataclasses import dataclass
@@ -16,78 +16,80 @@ from stacks.constructs.queues import queue_name
 from stacks.pipeline import PipelineStack
 from stacks.settings import Settings, Stage
 
-# Of a message that was received more often, SQS tells no age any more.
+# SQS leaves messages with more receives than this out of ApproximateAgeOfOldestMessage.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
-RECEIVES_WITH_AN_AGE = 3
+RECEIVES_WITH_AGE = 3
 
 MINUTE = Duration.minutes(1)
 WINDOW_S = 300
 WINDOW = Duration.seconds(WINDOW_S)
 
-# Sections of docs/runbook.md, as GitHub makes addresses of headings.
+# Anchors of the sections of docs/runbook.md.
 IN_A_DLQ = "a-message-is-in-a-dlq"
 REUSED = "a-key-was-reused"
 NO_STATE = "an-effect-without-its-state"
-IS_DOWN = "the-provider-is-down"
-BROKEN = "a-bad-deploy"
-STAND_STILL = "orders-stand-still"
+PROVIDER_DOWN = "the-provider-is-down"
+BAD_DEPLOY = "a-bad-deploy"
+ORDERS_STAND_STILL = "orders-stand-still"
 
 Missing = cloudwatch.TreatMissingData
 
 
 @dataclass(frozen=True)
-class After:
-    """How often in how many periods it must be so before anybody is woken."""
+class DatapointsToAlarm:
+    """The alarm changes to ALARM if `times` of the last `periods` periods breach the threshold."""
 
     times: int = 1
     periods: int = 1
 
 
 class Alarms(Construct):
-    """All alarms of the pipeline, each told to `topic` when it rings and when it is over."""
+    """All alarms of the pipeline. Each notifies `topic` when its state changes to ALARM or to OK."""
 
     def __init__(self, scope: Construct, *, settings: Settings, pipeline: PipelineStack, topic: sns.ITopic) -> None:
         super().__init__(scope, "Alarms")
         self.all: list[cloudwatch.Alarm] = []
         self._settings = settings
         self._action = actions.SnsAction(topic)
-        self._of_the_api(pipeline)
+        self._api_alarms(pipeline)
         for consumer in pipeline.consumers:
-            self._of_a_queue(consumer)
-            self._of_a_step(consumer)
-        self._of_the_relay(pipeline)
-        self._of_the_sweep(pipeline)
+            self._queue_alarms(consumer)
+            self._step_alarms(consumer)
+        self._relay_alarms(pipeline)
+        self._sweep_alarms(pipeline)
 
-    def _of_the_api(self, pipeline: PipelineStack) -> None:
+    def _api_alarms(self, pipeline: PipelineStack) -> None:
         api = pipeline.api
-        self._ring(
+        self._alarm(
             "api-5xx",
             api.http.metric_server_error(statistic="Sum", period=MINUTE),
-            "The API answered 5xx in three minutes of five. Clients that repeat with the same key lose only time.",
-            BROKEN,
-            after=After(3, 5),
+            "The API answered 5xx in three of five minutes. A client can safely repeat its request with the same key.",
+            BAD_DEPLOY,
+            datapoints=DatapointsToAlarm(3, 5),
         )
-        self._of_a_function(api.function)
-        self._key_reused(api.function, "A client sent another order under a key that is taken, and got a 422.")
+        self._function_alarms(api.function)
+        self._key_reused_alarm(
+            api.function, "A client sent a different order with a key that is in use, and got status 422."
+        )
 
-    def _of_a_queue(self, consumer: QueueConsumer) -> None:
+    def _queue_alarms(self, consumer: QueueConsumer) -> None:
         name, timing = consumer.name, consumer.timing
-        self._dlq(
+        self._dlq_alarm(
             f"{name}-parked",
             consumer.dlq.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
-            f"A message of {name} is in its DLQ: it was refused, or failed for as long as an outage is ridden out.",
+            f"A message of {name} is in the DLQ: a step refused it, or it failed on every receive.",
             IN_A_DLQ,
         )
-        late_s = RECEIVES_WITH_AN_AGE * timing.visibility_s
-        self._ring(
+        late_s = RECEIVES_WITH_AGE * timing.visibility_s
+        self._alarm(
             f"{name}-late",
             consumer.queue.metric_approximate_age_of_oldest_message(statistic="Maximum", period=MINUTE),
-            f"A message of {name} is older than {late_s} s, which is more than {RECEIVES_WITH_AN_AGE} workers that die "
-            "with it take: nobody fetches messages, or too few do.",
-            STAND_STILL,
+            f"A message of {name} is older than {late_s} s, more than {RECEIVES_WITH_AGE} killed workers delay it: "
+            "the queue has no consumer, or too few workers.",
+            ORDERS_STAND_STILL,
             above=late_s,
         )
-        # In flight counts as waiting: a message that backs off is not visible, and in an outage all of them do.
+        # In-flight messages count as waiting: in an outage all messages back off, and are not visible.
         waiting = {
             "visible": consumer.queue.metric_approximate_number_of_messages_visible(statistic="Minimum", period=WINDOW),
             "hidden": consumer.queue.metric_approximate_number_of_messages_not_visible(
@@ -98,76 +100,76 @@ class Alarms(Construct):
             "first": consumer.function.count_of(telemetry.FIRST_RUN),
             "replayed": consumer.function.count_of(telemetry.DUPLICATE_REPLAYED),
         }
-        # Longer than the longest that one message may rightly wait for its next try.
+        # Longer than the longest regular wait of one message between two attempts.
         longest_s = max(self._settings.times.backoff_cap_s, timing.visibility_s)
         windows = math.ceil(longest_s / WINDOW_S) + 1
-        self._ring(
+        self._alarm(
             f"{name}-stalled",
             cloudwatch.MathExpression(
-                label="waiting, and none done",
-                # Filled, since SQS leaves out the number in flight where it is none.
+                label="messages wait, and none is done",
+                # FILL, because SQS reports no data if no message is in flight.
                 expression=(
                     "IF(FILL(visible, 0) + FILL(hidden, 0) > 0 AND FILL(first, 0) + FILL(replayed, 0) == 0, 1, 0)"
                 ),
                 using_metrics=waiting | done,
                 period=WINDOW,
             ),
-            f"Messages of {name} waited for {windows * WINDOW_S // 60} minutes and not one was done: what the step "
-            "needs is down, or a deploy broke it. They are retried by themselves.",
-            IS_DOWN,
-            after=After(windows, windows),
+            f"Messages of {name} waited for {windows * WINDOW_S // 60} minutes, and none was processed: a service that "
+            "the step calls is down, or a deploy broke the step. The messages are retried automatically.",
+            PROVIDER_DOWN,
+            datapoints=DatapointsToAlarm(windows, windows),
         )
 
-    def _of_a_step(self, consumer: QueueConsumer) -> None:
+    def _step_alarms(self, consumer: QueueConsumer) -> None:
         name, function = consumer.name, consumer.function
-        self._of_a_function(function)
-        self._key_reused(function, f"A message of {name} is another request under a key that is taken; it was parked.")
+        self._function_alarms(function)
+        self._key_reused_alarm(function, f"A message of {name} has the key of another request. The message was parked.")
         if not consumer.claims:
             return
-        self._ring(
+        self._alarm(
             f"{name}-lease-lost",
             function.count_of(telemetry.LEASE_LOST),
-            f"A worker of {name} stalled past its lease and was superseded; it wrote nothing. More than a few say that "
-            "the times are too short.",
-            STAND_STILL,
+            f"A worker of {name} stalled until its lease expired, and another worker took over. The stalled worker "
+            "wrote nothing. If this happens often, the times are too short.",
+            ORDERS_STAND_STILL,
         )
-        self._ring(
+        self._alarm(
             f"{name}-effect-without-state",
             function.count_of(telemetry.EFFECT_WITHOUT_STATE),
-            f"An effect of {name} happened and the order row refused its state: a person must decide.",
+            f"An effect of {name} happened, but the order row did not accept the new state: a person must decide.",
             NO_STATE,
         )
 
-    def _of_the_relay(self, pipeline: PipelineStack) -> None:
+    def _relay_alarms(self, pipeline: PipelineStack) -> None:
         relay = pipeline.relay
-        self._ring(
+        self._alarm(
             "relay-late",
             relay.function.metric("IteratorAge", statistic="Maximum", period=MINUTE),
-            f"Events wait in the outbox for more than {relay.held_up_s} s, longer than one bad record holds them up.",
-            STAND_STILL,
-            above=relay.held_up_s * 1000,  # it is told in milliseconds
+            f"Events wait in the outbox for more than {relay.held_up_s} s, longer than one bad record delays them.",
+            ORDERS_STAND_STILL,
+            above=relay.held_up_s * 1000,  # IteratorAge is in milliseconds
         )
-        self._dlq(
+        self._dlq_alarm(
             "relay-parked",
             relay.failures.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
-            "The relay gave up a record, or found events in it that can not be sent; the sweep sends what can.",
-            STAND_STILL,
+            "The relay gave up a record, or a record has events that cannot be sent. The sweep sends the others again.",
+            ORDERS_STAND_STILL,
         )
-        self._of_a_function(relay.function)
+        self._function_alarms(relay.function)
 
-    def _of_the_sweep(self, pipeline: PipelineStack) -> None:
+    def _sweep_alarms(self, pipeline: PipelineStack) -> None:
         function, times = pipeline.sweep.function, self._settings.times
         every = Duration.minutes(times.sweep_every_min)
-        self._ring(
+        self._alarm(
             "sweep-sent",
             function.count_of(telemetry.SENT).with_(period=every),
-            f"Orders had not moved for {times.sweep_age_s} s, and the sweep sent their events again.",
-            STAND_STILL,
+            f"Orders did not move for {times.sweep_age_s} s, and the sweep sent their events again.",
+            ORDERS_STAND_STILL,
         )
-        self._ring(
+        self._alarm(
             "sweep-failing",
             cloudwatch.MathExpression(
-                label="errors and orders left",
+                label="errors and orders left for the next run",
                 expression="FILL(errors, 0) + FILL(left, 0)",
                 using_metrics={
                     "errors": function.metric_errors(statistic="Sum", period=every),
@@ -175,23 +177,23 @@ class Alarms(Construct):
                 },
                 period=every,
             ),
-            "The sweep failed, or left orders for its next run: an order that stands still may go unnoticed.",
-            STAND_STILL,
-            after=After(2, 2),
+            "The sweep failed, or left orders for its next run: an order that does not move may be missed.",
+            ORDERS_STAND_STILL,
+            datapoints=DatapointsToAlarm(2, 2),
         )
-        self._ring(
+        self._alarm(
             "sweep-silent",
             function.metric_invocations(statistic="Sum", period=every),
-            f"The sweep did not run for {2 * times.sweep_every_min} minutes: nothing would find an order whose event "
-            "is lost. Rings once on a first deploy too.",
-            STAND_STILL,
+            f"The sweep did not run for {2 * times.sweep_every_min} minutes: an order with a lost event is not found. "
+            "This alarm also goes off once after a first deploy.",
+            ORDERS_STAND_STILL,
             below=1,
-            after=After(2, 2),
+            datapoints=DatapointsToAlarm(2, 2),
             missing=Missing.BREACHING,  # a function that never runs has no data
         )
 
-    def _of_a_function(self, function: AppFunction) -> None:
-        self._ring(
+    def _function_alarms(self, function: AppFunction) -> None:
+        self._alarm(
             f"{function.service}-failing",
             cloudwatch.MathExpression(
                 label="errors and throttles",
@@ -202,20 +204,20 @@ class Alarms(Construct):
                 },
                 period=MINUTE,
             ),
-            f"The {function.service} function died, timed out or was throttled in three minutes of five. What it had "
-            "in hand comes back.",
-            BROKEN,
-            after=After(3, 5),
+            f"The {function.service} function failed, timed out or was throttled in three of five minutes. Its "
+            "messages and requests are retried.",
+            BAD_DEPLOY,
+            datapoints=DatapointsToAlarm(3, 5),
         )
 
-    def _key_reused(self, function: AppFunction, meaning: str) -> None:
-        self._ring(f"{function.service}-key-reused", function.count_of(telemetry.KEY_REUSED), meaning, REUSED)
+    def _key_reused_alarm(self, function: AppFunction, meaning: str) -> None:
+        self._alarm(f"{function.service}-key-reused", function.count_of(telemetry.KEY_REUSED), meaning, REUSED)
 
-    def _dlq(self, name: str, visible: cloudwatch.IMetric, meaning: str, section: str) -> None:
-        # SQS may fall silent about a queue that nobody has touched for hours, with messages in it: no all-clear.
-        self._ring(name, visible, meaning, section, missing=Missing.IGNORE)
+    def _dlq_alarm(self, name: str, visible: cloudwatch.IMetric, meaning: str, section: str) -> None:
+        # SQS stops reporting an inactive queue, even with messages in it. So missing data keeps the alarm state.
+        self._alarm(name, visible, meaning, section, missing=Missing.IGNORE)
 
-    def _ring(
+    def _alarm(
         self,
         name: str,
         metric: cloudwatch.IMetric,
@@ -224,11 +226,11 @@ class Alarms(Construct):
         *,
         above: float = 0,
         below: float | None = None,
-        after: After = After(),
+        datapoints: DatapointsToAlarm = DatapointsToAlarm(),
         missing: Missing = Missing.NOT_BREACHING,
     ) -> None:
         if self._settings.stage is Stage.LOCAL and isinstance(metric, cloudwatch.MathExpression):
-            return  # the emulated AWS refuses alarms on metric math, and rings none anyway
+            return  # the local AWS rejects alarms on metric math
         operator = cloudwatch.ComparisonOperator
         alarm = cloudwatch.Alarm(
             self,
@@ -238,8 +240,8 @@ class Alarms(Construct):
             metric=metric,
             threshold=above if below is None else below,
             comparison_operator=operator.GREATER_THAN_THRESHOLD if below is None else operator.LESS_THAN_THRESHOLD,
-            evaluation_periods=after.periods,
-            datapoints_to_alarm=after.times,
+            evaluation_periods=datapoints.periods,
+            datapoints_to_alarm=datapoints.times,
             treat_missing_data=missing,
         )
         alarm.add_alarm_action(self._action)

@@ -1,14 +1,12 @@
-"""Composes the stacks of one stage."""
+"""The stacks of one stage, and their synthesis."""
 
 import sys
 from pathlib import Path
 
-from aws_cdk import App
+from aws_cdk import App, Validations
 from aws_cdk.cx_api import CloudAssembly
 
-from stacks.checks import CanNotKeepThePromise, check
-from stacks.checks.assembly import discard, templates_of
-from stacks.checks.model import Model
+from stacks.checks.plugin import GuaranteeChecks
 from stacks.constructs.assets import set_modes
 from stacks.observability import ObservabilityStack
 from stacks.pipeline import PipelineStack, Provider
@@ -19,7 +17,10 @@ from stacks.times import SettingsError
 
 
 def build(app: App, settings: Settings | None = None) -> Settings:
-    """Put the stacks of a stage into the app, of that which the context names unless told. They fit any account."""
+    """Add the stacks of a stage to the app: of `settings`, or else of the stage in the context. Returns the settings.
+
+    The stacks name no account and no region.
+    """
     settings = settings or settings_from(app.node.try_get_context)
     name = f"effectively-once-{settings.stage}"
     tags = {"application": "effectively-once", "stage": settings.stage.value}
@@ -37,23 +38,21 @@ def _provider(app: App, name: str, settings: Settings, tags: dict[str, str]) -> 
 
 
 def synthesise(app: App, settings: Settings) -> CloudAssembly:
-    """Synthesise an app that can keep the promise. Raises CanNotKeepThePromise, and leaves nothing to deploy."""
-    try:
-        assembly = app.synth()
-        set_modes(Path(assembly.directory))
-        check(Model(templates_of(assembly), settings))
-    except Exception:
-        discard(Path(app.outdir))
-        raise
+    """Synthesise the app and check its templates.
+
+    Under the CDK CLI, the CLI reports findings and fails. Otherwise raises RuntimeError if a check finds something.
+    """
+    Validations.of(app).add_plugins(GuaranteeChecks(settings))
+    assembly = app.synth()
+    set_modes(Path(assembly.directory))
     return assembly
 
 
 def main() -> None:
-    """Synthesise for the CDK CLI; what is wrong with settings or app ends it with that instead of a traceback."""
+    """Synthesise for the CDK CLI. Wrong settings end the program with their text instead of a traceback."""
     app = App()
     try:
-        synthesise(app, build(app))
+        settings = build(app)
     except SettingsError as error:
         sys.exit(f"settings: {error}")
-    except CanNotKeepThePromise as error:
-        sys.exit(f"\n{error}\n")
+    synthesise(app, settings)

@@ -1,4 +1,4 @@
-"""One dashboard that reads from top to bottom as an order goes: api, each queue and its step, relay, sweep, tables."""
+"""One dashboard, in the order of the pipeline: API, each queue with its function, relay, sweep, tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from stacks.pipeline import PipelineStack
 from stacks.settings import Settings
 from stacks.stateful import StatefulStack
 
-ACROSS = 24  # columns that a dashboard has
+COLUMNS = 24  # of a CloudWatch dashboard
 MINUTE = Duration.minutes(1)
 
 DONE = (telemetry.FIRST_RUN, telemetry.DUPLICATE_REPLAYED)
 TROUBLE = (telemetry.RETRIED, telemetry.NOT_STARTED, telemetry.PARKED, telemetry.KEY_REUSED)
-OF_CLAIMS = (telemetry.BUSY, telemetry.TAKEOVER, telemetry.LEASE_LOST, telemetry.EFFECT_WITHOUT_STATE)
+CLAIM_METRICS = (telemetry.BUSY, telemetry.TAKEOVER, telemetry.LEASE_LOST, telemetry.EFFECT_WITHOUT_STATE)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """What has another unit goes by the axis on the right."""
+    """A graph. Metrics on the right axis have another unit than those on the left axis."""
 
     title: str
     left: Sequence[cloudwatch.IMetric]
@@ -49,42 +49,47 @@ class Dashboard(Construct):
         board = cloudwatch.Dashboard(
             self, "Board", dashboard_name=queue_name(settings, "pipeline"), default_interval=Duration.hours(3)
         )
-        board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=ACROSS, height=4))
+        board.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=COLUMNS, height=4))
         _row(
             board,
-            "api: orders come in",
+            "api: accepts orders",
             Graph("answers", _answers(api)),
-            Graph("first runs, and duplicates replayed beside them", _counts(api.function, DONE)),
+            Graph("first runs, and duplicates replayed", _counts(api.function, DONE)),
             Graph("refused, not started", _counts(api.function, (telemetry.KEY_REUSED, telemetry.NOT_STARTED))),
             Graph(
-                "function; latency of the API in ms",
+                "function; latency of the API in ms (right)",
                 _function(api.function),
                 [api.http.metric_latency(statistic="p99")],
             ),
         )
         for consumer in pipeline.consumers:
-            function, trouble = consumer.function, TROUBLE + (OF_CLAIMS if consumer.claims else ())
+            function, trouble = consumer.function, TROUBLE + (CLAIM_METRICS if consumer.claims else ())
             _row(
                 board,
-                f"{consumer.name}: {', '.join(consumer.takes)}",
-                Graph("messages; the oldest one's age in s", _messages(consumer), [_oldest(consumer)]),
-                Graph("first runs, and duplicates replayed beside them", _counts(function, DONE)),
+                f"{consumer.name}: {', '.join(consumer.consumes)}",
+                Graph("messages; age of the oldest message in s (right)", _messages(consumer), [_oldest(consumer)]),
+                Graph("first runs, and duplicates replayed", _counts(function, DONE)),
                 Graph("trouble", _counts(function, trouble)),
-                Graph("function; its time in ms", _function(function), [function.metric_duration(statistic="p99")]),
+                Graph("function; ms (right)", _function(function), [function.metric_duration(statistic="p99")]),
             )
         events = (telemetry.SENT, telemetry.RESENT, telemetry.PARKED)
         _row(
             board,
             "relay: from the outbox to the queues",
-            Graph("the oldest event's age in ms", [relay.function.metric("IteratorAge", statistic="Maximum")]),
+            Graph("age of the oldest event in ms", [relay.function.metric("IteratorAge", statistic="Maximum")]),
             Graph("events", _counts(relay.function, events)),
-            Graph("given up", [relay.failures.metric_approximate_number_of_messages_visible(statistic="Maximum")]),
+            Graph(
+                "records given up", [relay.failures.metric_approximate_number_of_messages_visible(statistic="Maximum")]
+            ),
             Graph("function", _function(relay.function)),
         )
         _row(
             board,
-            "sweep: orders that stand still",
-            Graph("orders sent again, and left", _counts(sweep.function, (telemetry.SENT, telemetry.LEFT))),
+            "sweep: orders that do not move",
+            Graph(
+                "orders sent again, orders left",
+                _counts(sweep.function, (telemetry.SENT, telemetry.LEFT)),
+            ),
             Graph("function", [sweep.function.metric_invocations(statistic="Sum"), *_function(sweep.function)]),
             Graph("order rows: conflicts, throttles", _table(data.orders)),
             Graph("records: conflicts, throttles", _table(data.idempotency)),
@@ -92,8 +97,8 @@ class Dashboard(Construct):
 
 
 def _row(board: cloudwatch.Dashboard, title: str, *graphs: Graph) -> None:
-    board.add_widgets(cloudwatch.TextWidget(markdown=f"## {title}", width=ACROSS, height=1))
-    width = ACROSS // len(graphs)
+    board.add_widgets(cloudwatch.TextWidget(markdown=f"## {title}", width=COLUMNS, height=1))
+    width = COLUMNS // len(graphs)
     board.add_widgets(
         *(
             cloudwatch.GraphWidget(
@@ -119,7 +124,7 @@ def _answers(api: Api) -> Sequence[cloudwatch.IMetric]:
 def _messages(consumer: QueueConsumer) -> Sequence[cloudwatch.IMetric]:
     return [
         consumer.queue.metric_approximate_number_of_messages_visible(label="visible"),
-        consumer.queue.metric_approximate_number_of_messages_not_visible(label="in flight, or backing off"),
+        consumer.queue.metric_approximate_number_of_messages_not_visible(label="in flight or backing off"),
         consumer.dlq.metric_approximate_number_of_messages_visible(label="in the DLQ"),
     ]
 

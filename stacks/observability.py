@@ -1,4 +1,4 @@
-"""What people look at: alarms and who is told of them, one dashboard, saved questions to the logs."""
+"""Alarms with their SNS topic, one dashboard, and saved log queries."""
 
 from typing import Any
 
@@ -13,8 +13,7 @@ from stacks.constructs.queries import Queries
 from stacks.dashboard import Dashboard
 from stacks.deploy_inputs import REDACTED, remember
 from stacks.pipeline import PipelineStack
-from stacks.settings import RUNBOOK, Settings
-from stacks.settings import Stage as AppStage
+from stacks.settings import RUNBOOK, Settings, Stage
 from stacks.stateful import StatefulStack
 
 
@@ -37,7 +36,7 @@ class ObservabilityStack(Stack):
             alarm_email=REDACTED if settings.alarm_email else "",
             runbook_url="" if settings.runbook_url == RUNBOOK else settings.runbook_url,
         )
-        if settings.stage is not AppStage.LOCAL:  # the emulated AWS has no AWS::Logs::QueryDefinition
+        if settings.stage is not Stage.LOCAL:  # the local AWS has no AWS::Logs::QueryDefinition
             functions = [
                 pipeline.api.function,
                 *(consumer.function for consumer in pipeline.consumers),
@@ -48,14 +47,14 @@ class ObservabilityStack(Stack):
 
 
 def _topic(scope: Construct, settings: Settings) -> sns.Topic:
-    """Where alarms are told. Not encrypted: an alarm names queues and numbers, and nobody.
+    """Create the topic of all alarms. It is not encrypted: an alarm contains names of queues and no personal data.
 
-    The key that SNS has itself does not let CloudWatch in, so encryption would cost a key of one's own.
+    The AWS managed key of SNS does not admit CloudWatch, so encryption would need a customer managed key.
     https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html#compatibility-with-aws-services
     """
     stack = Stack.of(scope)
     topic = sns.Topic(scope, "AlarmTopic", enforce_ssl=True)
-    # The policy for TLS takes the place of the one that every topic has, which lets the account's alarms in.
+    # The policy that requires TLS replaces the default policy of a topic, which admits the alarms of the account.
     topic.add_to_resource_policy(
         iam.PolicyStatement(
             actions=["sns:Publish"],

@@ -1,4 +1,4 @@
-"""The pipeline as in the README's picture: the API, three queues with their consumers, and who sends events on."""
+"""The pipeline of the README: the API, three queues with their consumers, the relay and the sweep."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -14,15 +14,14 @@ from stacks.constructs.function import allow, client_environment
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.senders import Relay, Sweep
 from stacks.deploy_inputs import remember
-from stacks.settings import Settings
-from stacks.settings import Stage as AppStage
+from stacks.settings import Settings, Stage
 from stacks.stateful import StatefulStack
-from stacks.times import Calls
+from stacks.times import RequestBudget
 
 
 @dataclass(frozen=True)
 class Provider:
-    """Who charges cards: the address without a slash at the end, and the secret with the API key."""
+    """The payment provider: its URL without a slash at the end, and the secret that holds the API key."""
 
     url: str
     secret_arn: str
@@ -41,19 +40,19 @@ class PipelineStack(Stack):
             consumer(
                 "order",
                 "orders",
-                takes=["order.requested"],
-                calls=Calls(aws=1),
-                may=[allow(records, "dynamodb:PutItem"), allow(rows, "dynamodb:UpdateItem")],
+                consumes=["order.requested"],
+                calls=RequestBudget(aws=1),
+                permissions=[allow(records, "dynamodb:PutItem"), allow(rows, "dynamodb:UpdateItem")],
                 claims=False,
             ),
             consumer(
                 "payment",
                 "payments",
-                takes=["order.placed"],
-                # Claim, read, fix the intent, commit; create, confirm, cancel. The rare step that needs more than the
-                # usual (an API key to fetch, an intent to look up) finds out by itself before each call.
-                calls=Calls(aws=4, provider=3),
-                may=[
+                consumes=["order.placed"],
+                # AWS: claim, read, save the intent, commit. Provider: create, confirm, cancel. A step that needs more
+                # requests (to get an API key, to look up an intent) checks the time left before each of them.
+                calls=RequestBudget(aws=4, provider=3),
+                permissions=[
                     allow(records, "dynamodb:UpdateItem"),
                     allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
                     allow(provider.secret_arn, "secretsmanager:GetSecretValue"),
@@ -63,18 +62,18 @@ class PipelineStack(Stack):
                     "PROVIDER_SECRET_ARN": provider.secret_arn,
                     **client_environment(settings.times.provider, "PROVIDER"),
                 },
-                layers=[] if settings.stage is AppStage.LOCAL else [payment_layer(self)],
+                layers=[] if settings.stage is Stage.LOCAL else [payment_layer(self)],
             ),
             consumer(
                 "email",
                 "emails",
-                takes=["order.paid", "order.declined"],
-                calls=Calls(aws=5),  # claim, read, put, send, commit
-                may=[
+                consumes=["order.paid", "order.declined"],
+                calls=RequestBudget(aws=5),  # claim, read, put, send, commit
+                permissions=[
                     allow(records, "dynamodb:UpdateItem"),
                     allow(rows, "dynamodb:GetItem", "dynamodb:UpdateItem"),
                     allow(data.receipts.arn_for_objects("receipts/*"), "s3:PutObject"),
-                    _may_mail(settings, data),
+                    _email_permission(settings, data),
                 ],
                 environment={"RECEIPTS_BUCKET": data.receipts.bucket_name, "SENDER": settings.sender},
             ),
@@ -82,23 +81,23 @@ class PipelineStack(Stack):
         self.relay = relay = Relay(self, settings=settings, data=data, consumers=consumers)
         self.sweep = sweep = Sweep(self, settings=settings, data=data, consumers=consumers)
 
-        entrance, *behind = consumers
-        entrance.admit(settings.producers)
-        for queue_consumer in behind:
-            queue_consumer.refuse_all_but([relay.role_arn, sweep.role_arn, *settings.operators])
-        named = settings.operators if settings.stage is AppStage.PROD else ()  # elsewhere it is the whole account
+        first, *others = consumers
+        first.allow_senders(settings.producers)
+        for queue_consumer in others:
+            queue_consumer.deny_other_senders([relay.role_arn, sweep.role_arn, *settings.operators])
+        named = settings.operators if settings.stage is Stage.PROD else ()  # other stages allow the whole account
         remember(self, producers=",".join(settings.producers), operators=",".join(named))
 
 
-def _may_mail(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:
-    if settings.stage is AppStage.SANDBOX:
-        # In SES's own sandbox the recipient is a verified identity too, and SES asks for the right to use that one.
+def _email_permission(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:
+    if settings.stage is Stage.SANDBOX:
+        # In the sandbox of SES the recipient is a verified identity too, and SES requires a permission to use it.
         statement = allow(_ses_arn("identity/*"), "ses:SendEmail")
         statement.add_condition("StringEquals", {"ses:FromAddress": settings.sender})
     else:
         statement = allow(data.sender.email_identity_arn, "ses:SendEmail")
     if settings.configuration_set:
-        # SES asks for the right to use an identity's default set as well, though the request does not name it.
+        # SES also requires a permission to use the default set of an identity, although no request names the set.
         # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsimpleemailservicev2.html
         statement.add_resources(_ses_arn(f"configuration-set/{settings.configuration_set}"))
     return statement

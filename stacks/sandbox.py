@@ -1,4 +1,4 @@
-"""The payment provider of every stage but prod: the payment sandbox, its ledger, and the key to it."""
+"""The payment provider of every stage except prod: the payment sandbox, its ledger and its API key."""
 
 from typing import Any
 
@@ -10,18 +10,17 @@ from constructs import Construct
 
 from stacks.constructs.endpoints import function_url
 from stacks.constructs.function import AppFunction, allow, seconds
-from stacks.settings import Settings
-from stacks.settings import Stage as AppStage
-from stacks.times import Calls, SettingsError
+from stacks.settings import Settings, Stage
+from stacks.times import RequestBudget, SettingsError
 
 
 class SandboxStack(Stack):
-    """Raises SettingsError in prod: nothing there may take card payments in play."""
+    """The payment sandbox. Raises SettingsError in prod, where only a real provider may take payments."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings, **kwargs: Any) -> None:
-        if settings.stage is AppStage.PROD or settings.slow_s is None:
+        if settings.stage is Stage.PROD or settings.slow_s is None:
             raise SettingsError(
-                f"stage {settings.stage} with the payment sandbox: it is for sandbox and local only, prod charges cards"
+                f"stage {settings.stage} with the payment sandbox: only stages local and sandbox have one"
             )
         super().__init__(scope, id, **kwargs)
         ledger = dynamodb.Table(
@@ -31,7 +30,7 @@ class SandboxStack(Stack):
             sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
             encryption=dynamodb.TableEncryption.AWS_MANAGED,
-            time_to_live_attribute="expiration",  # of idempotency keys, which the provider forgets after a day
+            time_to_live_attribute="expiration",  # of idempotency keys: the provider deletes them after a day
             removal_policy=RemovalPolicy.DESTROY,
         )
         key = secretsmanager.Secret(
@@ -41,9 +40,9 @@ class SandboxStack(Stack):
             generate_secret_string=secretsmanager.SecretStringGenerator(exclude_punctuation=True, password_length=40),
             removal_policy=RemovalPolicy.DESTROY,
         )
-        # A laptop's sandbox takes any key, so that its clients need none. An account's is open to the world.
-        guarded = settings.stage is AppStage.SANDBOX
-        timing = settings.times.timing(Calls(aws=5), besides_s=settings.slow_s)
+        # On a laptop the sandbox accepts any API key. In an account its URL is public, so it checks the key.
+        guarded = settings.stage is Stage.SANDBOX
+        timing = settings.times.timing(RequestBudget(aws=5), extra_s=settings.slow_s)
         function = AppFunction(
             self,
             "payment_sandbox",
@@ -54,7 +53,7 @@ class SandboxStack(Stack):
                 "SLOW_S": seconds(settings.slow_s),
                 **({"API_KEY_SECRET_ARN": key.secret_arn} if guarded else {}),
             },
-            may=[
+            permissions=[
                 allow(
                     ledger.table_arn,
                     "dynamodb:GetItem",
@@ -69,7 +68,7 @@ class SandboxStack(Stack):
         self.secret_arn = key.secret_arn
         url = function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.NONE)
         output = CfnOutput(self, "PaymentSandboxUrl", value=function_url(url, settings.endpoint))
-        # Other stacks get the finished output: CloudFormation may not take another stack's URL apart.
+        # Other stacks get the finished output: CloudFormation cannot split a value of another stack.
         self.url = Fn.get_stack_output(self.stack_name, output.logical_id)
         CfnOutput(self, "PaymentSandboxSecretArn", value=self.secret_arn)
         CfnOutput(self, "LedgerTableName", value=ledger.table_name)

@@ -1,6 +1,6 @@
-"""One typed, checked settings object per stage: `local`, `sandbox`, `prod`. Knows nothing of the CDK.
+"""One typed and validated settings object for each stage: `local`, `sandbox`, `prod`. Imports no CDK.
 
-What only a person can supply comes by CDK context: `cdk synth -c stage=prod -c sender=...`.
+Values that only a person knows come from the CDK context: `cdk synth -c stage=prod -c sender=orders@example.com`.
 """
 
 import re
@@ -13,12 +13,12 @@ from stacks.times import Client, SettingsError, Times, require
 
 Context = Callable[[str], Any]
 
-# Narrow: the sender becomes part of an ARN in a policy, where `*` and `?` stand for anything.
+# The sender becomes part of an ARN in a policy, where `*` and `?` are wildcards. So the pattern allows neither.
 _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
-# As SES has it; it becomes part of an ARN too.
+# The rule of SES. The name becomes part of an ARN too.
 _CONFIGURATION_SET = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-RUNBOOK = "docs/runbook.md"  # the file in the repository, until its copy has an address
+RUNBOOK = "docs/runbook.md"  # the file in the repository, unless the context has a URL
 
 
 class Stage(StrEnum):
@@ -28,17 +28,17 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
-class Flow:
-    """How many records run at once: `batch_size` threads in each of `max_concurrency` workers."""
+class Throughput:
+    """The number of records that run at the same time: `batch_size` threads in each of `max_concurrency` workers."""
 
     batch_size: int = 10
     max_concurrency: int = 2
-    window_s: int = 0  # how long to wait for a fuller batch
+    window_s: int = 0  # the time that Lambda waits for a larger batch
 
     def __post_init__(self) -> None:
-        require(1 <= self.batch_size <= 10, f"batch size {self.batch_size}: SQS gives 1 to 10 without a window")
-        require(2 <= self.max_concurrency <= 1000, f"maximum concurrency {self.max_concurrency}: SQS takes 2 to 1000")
-        require(0 <= self.window_s <= 300, f"batching window {self.window_s} s: SQS takes 0 to 300 s")
+        require(1 <= self.batch_size <= 10, f"batch size {self.batch_size}: SQS accepts 1 to 10 without a window")
+        require(2 <= self.max_concurrency <= 1000, f"maximum concurrency {self.max_concurrency}: SQS accepts 2 to 1000")
+        require(0 <= self.window_s <= 300, f"batching window {self.window_s} s: SQS accepts 0 to 300 s")
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,19 @@ class Settings:
     times: Times
     sender: str
     log_retention: Literal["ONE_DAY", "ONE_MONTH", "ONE_YEAR"]
-    api_rate: int  # requests per second that the API takes for long
+    api_rate: int  # requests a second, sustained
     api_burst: int
-    flows: Mapping[str, Flow] = field(default_factory=dict)  # by function, where the usual one does not fit
-    slow_s: float | None = None  # how long the payment sandbox takes when told to be slow
-    provider_url: str | None = None  # a real provider; without it the payment sandbox is deployed
+    throughputs: Mapping[str, Throughput] = field(default_factory=dict)  # by function, where the default does not fit
+    slow_s: float | None = None  # duration of a slow answer of the payment sandbox
+    provider_url: str | None = None  # a real provider. If None, the payment sandbox is deployed
     provider_secret_arn: str | None = None
-    producers: tuple[str, ...] = ()  # IAM ARNs outside the account that may put orders on the queue
-    sender_identity: str | None = None  # the SES identity, address or domain, that is there already for the sender
-    configuration_set: str | None = None  # SES's, through which mails under that identity go by default
-    operators: tuple[str, ...] = ()  # IAM ARN patterns that may redrive into the queues behind the first
-    alarm_email: str | None = None  # who is told of alarms, besides those who subscribe to the topic
-    runbook_url: str = RUNBOOK  # where alarms send their reader
-    endpoint: str | None = None  # where the emulated AWS listens
+    producers: tuple[str, ...] = ()  # IAM ARNs outside the account that may send orders to the queue
+    sender_identity: str | None = None  # an SES identity (address or domain) of the sender that exists
+    configuration_set: str | None = None  # the default SES configuration set of that identity
+    operators: tuple[str, ...] = ()  # IAM ARN patterns that may redrive into all queues but the first
+    alarm_email: str | None = None  # a subscriber of the alarm topic
+    runbook_url: str = RUNBOOK  # the page that alarms link to
+    endpoint: str | None = None  # the URL of the local AWS
 
     def __post_init__(self) -> None:
         if self.stage is Stage.PROD:
@@ -68,31 +68,31 @@ class Settings:
             _check_payment_sandbox(self)
         require(self.api_rate <= self.api_burst, f"API rate {self.api_rate}/s is above its burst {self.api_burst}")
         for name, address in (("sender", self.sender), ("alarm_email", self.alarm_email)):
-            require(address is None or bool(_ADDRESS.fullmatch(address)), f"{name} {address!r} is not a mail address")
+            require(address is None or bool(_ADDRESS.fullmatch(address)), f"{name} {address!r} is not an email address")
         require(
             self.sender_identity in (None, self.sender, self.sender.rpartition("@")[2]),
-            f"sender {self.sender!r} with sender_identity={self.sender_identity!r}: it is the sender or its domain",
+            f"sender {self.sender!r} with sender_identity={self.sender_identity!r}: use the sender or its domain",
         )
         require(
             self.configuration_set is None or bool(_CONFIGURATION_SET.fullmatch(self.configuration_set)),
-            f"configuration_set {self.configuration_set!r}: SES takes 1 to 64 letters, digits, `_` and `-`",
+            f"configuration_set {self.configuration_set!r}: SES accepts 1 to 64 letters, digits, `_` and `-`",
         )
         for principal in self.producers + self.operators:
             require(principal.startswith("arn:"), f"principal {principal!r} is not an IAM ARN")
         for producer in self.producers:
-            strict = not set("*?") & set(producer)
-            require(strict, f"producer {producer!r} is a pattern: name each, or strangers get in")
+            literal = not set("*?") & set(producer)
+            require(literal, f"producer {producer!r} is a pattern: give the ARN of each producer")
         require(
             self.endpoint is None or self.stage is Stage.LOCAL,
-            f"stage {self.stage} with endpoint {self.endpoint}: only stage local has one",
+            f"stage {self.stage} with endpoint {self.endpoint}: only stage local has an endpoint",
         )
 
     @property
     def keep_data(self) -> bool:
         return self.stage is Stage.PROD
 
-    def flow(self, function: str) -> Flow:
-        return self.flows.get(function, Flow())
+    def throughput(self, function: str) -> Throughput:
+        return self.throughputs.get(function, Throughput())
 
 
 def _check_real_provider(s: Settings) -> None:
@@ -110,19 +110,19 @@ def _check_payment_sandbox(s: Settings) -> None:
     require(
         s.provider_url is None and s.provider_secret_arn is None,
         f"stage {s.stage} with provider_url={s.provider_url} and provider_secret_arn={s.provider_secret_arn}: "
-        "only prod talks to a real provider",
+        "only prod has a real provider",
     )
     require(
         s.slow_s is not None and s.slow_s > s.times.provider.read_s,
-        f"the payment sandbox is slow for {s.slow_s} s, its client waits {s.times.provider.read_s} s: "
-        "slow must be longer, or nobody ever sees a timeout",
+        f"a slow answer of the payment sandbox takes {s.slow_s} s, its client waits {s.times.provider.read_s} s: "
+        "the slow answer must take longer, otherwise no client times out",
     )
 
 
-# Anybody in the account whose own IAM policy allows it. Strangers stay out: no policy allows them anything.
+# Every principal of an account, if its own IAM policy allows the action. Other accounts have no permission.
 ACCOUNT = ("arn:*:iam::*:*",)
 
-# A laptop waits seconds, so that a killed worker's message is soon back.
+# Short times: the message of a killed worker comes back after seconds.
 LAPTOP_TIMES = Times(
     aws=Client(connect_s=0.1, read_s=0.5),
     provider=Client(connect_s=0.1, read_s=0.9),
@@ -131,7 +131,7 @@ LAPTOP_TIMES = Times(
     outage_s=60,
     backoff_base_s=1,
     backoff_cap_s=4,
-    sweep_age_s=60,  # the outage: a killed worker's own message comes back sooner
+    sweep_age_s=60,  # = outage_s: the message of a killed worker comes back earlier
     sweep_every_min=1,
 )
 
@@ -143,15 +143,15 @@ AWS_TIMES = Times(
     outage_s=2 * 3600,
     backoff_base_s=2,
     backoff_cap_s=900,
-    sweep_age_s=2 * 3600 + 1800,  # the outage and half an hour: until then the queues still retry by themselves
+    sweep_age_s=2 * 3600 + 1800,  # the outage and half an hour: until then the queues retry
     sweep_every_min=15,
 )
 
 
 def settings_from(context: Context) -> Settings:
-    """The settings of the stage that the context names, `local` unless told.
+    """Return the settings of the stage in the context; without a stage, of `local`.
 
-    Raises SettingsError when the stage is unknown, a value contradicts another, or one is missing: how to give it.
+    Raises SettingsError if the stage is unknown, a value is missing, or two values contradict each other.
     """
     name = context("stage") or "local"
     require(name in list(Stage), f"stage {name!r} is unknown: -c stage=local, sandbox or prod")
@@ -166,8 +166,8 @@ def _local(context: Context) -> Settings:
         log_retention="ONE_DAY",
         api_rate=500,
         api_burst=1000,
-        # Each payment in flight keeps a worker of the payment sandbox busy too, and a laptop has few cores.
-        flows={"payment": Flow(batch_size=2)},
+        # Each payment also occupies a worker of the payment sandbox, and a laptop has few cores.
+        throughputs={"payment": Throughput(batch_size=2)},
         slow_s=1.5,
         provider_secret_arn=context("provider_secret_arn"),
         operators=ACCOUNT,
@@ -205,12 +205,12 @@ def _prod(context: Context) -> Settings:
         log_retention="ONE_YEAR",
         api_rate=100,
         api_burst=200,
-        # To start with. What bounds payment and email are the provider's and SES's rates; raise them together.
-        flows={
-            "order": Flow(max_concurrency=10),
-            "payment": Flow(batch_size=5, max_concurrency=5),
-            # SES lets a new account send 14 mails a second; ten at once are refused more than they are sent.
-            "email": Flow(batch_size=1),
+        # Starting values. The rate limits of the provider and of SES limit payment and email.
+        throughputs={
+            "order": Throughput(max_concurrency=10),
+            "payment": Throughput(batch_size=5, max_concurrency=5),
+            # SES allows a new account 14 emails a second. With ten threads a worker, SES refuses most of them.
+            "email": Throughput(batch_size=1),
         },
         provider_url="https://api.stripe.com",
         provider_secret_arn=_supplied(

@@ -1,4 +1,4 @@
-"""What outlives a deployment: the two tables, the receipts, and the address that mails come from."""
+"""What outlives a deployment: the two tables, the receipts bucket and the identity of the email sender."""
 
 from typing import Any, cast
 
@@ -8,8 +8,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ses as ses
 from constructs import Construct
 
-from stacks.settings import Settings
-from stacks.settings import Stage as AppStage
+from stacks.settings import Settings, Stage
 
 OPEN_ORDERS = "open-orders"
 
@@ -25,8 +24,8 @@ class StatefulStack(Stack):
             time_to_live_attribute="expiration",
             stream=dynamodb.StreamViewType.NEW_IMAGE,
         )
-        self.outbox_stream_arn = cast(str, self.idempotency.table_stream_arn)  # what the relay reads
-        # No TTL: the order row is what still knows the order when its records have expired.
+        self.outbox_stream_arn = cast(str, self.idempotency.table_stream_arn)  # the relay's source
+        # No TTL: the order row must know a charge after the idempotency records have expired.
         self.orders = _table(self, "Orders", settings, key="order_id")
         self.orders.add_global_secondary_index(
             index_name=OPEN_ORDERS,
@@ -63,14 +62,14 @@ def _table(scope: Construct, id: str, settings: Settings, *, key: str, **props: 
 
 
 def _sender(scope: Construct, settings: Settings) -> ses.IEmailIdentity:
-    if settings.sender_identity:  # CloudFormation can not make what is there already
+    if settings.sender_identity:  # CloudFormation cannot create an identity that exists
         return ses.EmailIdentity.from_email_identity_name(scope, "Sender", settings.sender_identity)
-    # A person must follow the link that SES mails to this address, once.
+    # SES sends a link to this address once, and a person must open the link.
     return ses.EmailIdentity(scope, "Sender", identity=ses.Identity.email(settings.sender))
 
 
 def _bucket(scope: Construct, settings: Settings) -> s3.Bucket:
-    # Not versioned: a receipt is written from the order row, and can be again.
+    # Not versioned: a receipt can be written again from the order row.
     return s3.Bucket(
         scope,
         "Receipts",
@@ -79,6 +78,6 @@ def _bucket(scope: Construct, settings: Settings) -> s3.Bucket:
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         enforce_ssl=True,
         removal_policy=_removal(settings),
-        # A laptop's AWS is thrown away whole, so it needs no function that empties buckets.
-        auto_delete_objects=settings.stage is AppStage.SANDBOX,
+        # The local AWS is deleted as a whole, so it needs no function that empties buckets.
+        auto_delete_objects=settings.stage is Stage.SANDBOX,
     )

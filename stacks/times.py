@@ -1,6 +1,6 @@
-"""How long everything waits, and what follows from it: each derived number is computed here, once.
+"""All times of a stage, and the numbers derived from them.
 
-A contradiction is refused with both values, because CloudFormation accepts most of them in silence.
+CloudFormation accepts most contradictions between times. So this module rejects them with both values.
 """
 
 import math
@@ -13,23 +13,23 @@ LAMBDA_LIMIT_S = 900
 SQS_RETENTION_LIMIT_S = 14 * DAY_S
 SQS_RECEIVE_LIMIT = 1000
 STREAM_AGE_LEAST_S = 60
-CALLS = "effectively-once:calls"  # a function's metadata in the template: the requests that STEP_NEEDS_S is for
+CALLS = "effectively-once:calls"  # key in the metadata of a function: the requests that STEP_NEEDS_S allows for
 
 
 class SettingsError(ValueError):
-    """Settings that can not keep the promise, or something that only a person can supply is missing."""
+    """A setting contradicts a guarantee or another setting, or a value that only a person knows is missing."""
 
 
 def require(holds: bool, otherwise: str) -> None:
-    """Raises SettingsError with the text unless the condition holds."""
+    """Raise SettingsError with the text `otherwise` unless `holds`."""
     if not holds:
         raise SettingsError(otherwise)
 
 
 def visibility_for(timeout_s: int, window_s: int) -> int:
-    """Seconds that a message stays hidden from others once it was received.
+    """Return the visibility timeout in seconds for a function timeout and a batching window in seconds.
 
-    Six times as AWS advises: a batch that Lambda holds while the function is throttled must not come back.
+    AWS advises six times the function timeout: a batch that Lambda holds while it is throttled must not come back.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
     return 6 * timeout_s + window_s
@@ -48,20 +48,20 @@ class Client:
 
 
 @dataclass(frozen=True)
-class Calls:
-    """Requests that one step may have to wait for, one after the other."""
+class RequestBudget:
+    """The number of requests that one step may have to wait for, one after the other."""
 
     aws: int = 0
     provider: int = 0
 
     def longest_s(self, aws: Client, provider: Client) -> float:
-        """Seconds, when every single one runs into its timeout."""
+        """Return the seconds that all requests take if each of them times out."""
         return round(self.aws * aws.request_s + self.provider * provider.request_s, 3)
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What follows for a function from the requests that one run of it makes."""
+    """The times of a function and its queue, derived from the requests that one step makes."""
 
     step_needs_s: float
     timeout_s: int
@@ -71,88 +71,93 @@ class Timing:
 
 @dataclass(frozen=True)
 class Times:
-    """What one stage waits for; the rest follows."""
+    """The times of one stage. Other times are derived from them."""
 
     aws: Client
     provider: Client
-    spare_s: float  # above what a step needs: start-up, and room for requests that are sent again
-    lease_skew_s: int  # how far two clocks may differ before a lease is thought over too early
-    outage_s: int  # how long everything around may be down without a message being parked
+    spare_s: float  # in addition to the requests of a step: start-up and resent requests
+    lease_skew_s: int  # largest difference between two clocks: a lease ends this much later
+    outage_s: int  # an outage of this length parks no message
     backoff_base_s: int
     backoff_cap_s: int
-    sweep_age_s: int  # how old an unfinished order is before its event is sent again
+    sweep_age_s: int  # age at which the sweep sends the event of an unfinished order again
     sweep_every_min: int
     source_retention_s: int = 7 * DAY_S
     dlq_retention_s: int = 14 * DAY_S
 
     def __post_init__(self) -> None:
-        require(self.spare_s >= 1, f"spare time of {self.spare_s} s: a function needs at least 1 s to start up")
-        require(self.lease_skew_s >= 1, f"lease skew of {self.lease_skew_s} s: clocks differ, so at least 1 s")
+        require(self.spare_s >= 1, f"spare time of {self.spare_s} s: a function needs at least 1 s to start")
+        require(self.lease_skew_s >= 1, f"lease skew of {self.lease_skew_s} s: at least 1 s, because clocks differ")
         require(
             1 <= self.backoff_base_s <= self.backoff_cap_s,
-            f"back-off base {self.backoff_base_s} s and cap {self.backoff_cap_s} s: need 1 <= base <= cap",
+            f"back-off base {self.backoff_base_s} s and cap {self.backoff_cap_s} s: required: 1 <= base <= cap",
         )
         require(
             self.source_retention_s < self.dlq_retention_s <= SQS_RETENTION_LIMIT_S,
             f"DLQ retention {self.dlq_retention_s} s, source retention {self.source_retention_s} s: a parked message "
-            f"keeps its age, so the DLQ must keep it longer than the source, and SQS at most {SQS_RETENTION_LIMIT_S} s",
+            "keeps its age, so the DLQ must keep it longer than the source, and SQS allows "
+            f"at most {SQS_RETENTION_LIMIT_S} s",
         )
         require(
             self.sweep_age_s < self.record_ttl_s,
-            f"sweep age {self.sweep_age_s} s, record TTL {self.record_ttl_s} s: the sweep must come before the TTL",
+            f"sweep age {self.sweep_age_s} s, record TTL {self.record_ttl_s} s: the sweep must run before the TTL",
         )
 
     @property
     def record_ttl_s(self) -> int:
-        """A message can be as old as both retentions together; the day is for the time the step itself waited."""
+        """A message can be as old as both retentions together. The extra day covers the time that a step waits."""
         return self.source_retention_s + self.dlq_retention_s + DAY_S
 
     @property
     def stream_age_s(self) -> int:
-        """Records older than this the relay gives up at the latest: by then the sweep sends their events."""
+        """Age at which the relay gives up a stream record. From this age on, the sweep sends the events."""
         return max(self.sweep_age_s, STREAM_AGE_LEAST_S)
 
     @property
     def sweep_timeout_s(self) -> int:
-        """A sweep may go on until the next one starts, with what it left."""
+        """A sweep may run until the next sweep starts."""
         return min(self.sweep_every_min * 60, LAMBDA_LIMIT_S)
 
-    def timing(self, calls: Calls, *, window_s: int = 0, besides_s: float = 0, limit_s: int = LAMBDA_LIMIT_S) -> Timing:
-        """The times of a function that makes `calls` and takes `besides_s` apart from them, all in seconds.
+    def timing(
+        self, calls: RequestBudget, *, window_s: int = 0, extra_s: float = 0, limit_s: int = LAMBDA_LIMIT_S
+    ) -> Timing:
+        """Return the times of a function whose step makes the requests `calls` and takes `extra_s` in addition.
 
-        Raises SettingsError when the timeout is past `limit_s`, or a message would come back, or vanish, at a
-        time that hurts.
+        Raises SettingsError if the timeout exceeds `limit_s`, if a message would come back before its lease ends, or
+        if a message would expire before it is parked.
         """
-        needs = round(calls.longest_s(self.aws, self.provider) + besides_s, 3)
+        needs = round(calls.longest_s(self.aws, self.provider) + extra_s, 3)
         timeout = math.ceil(needs + self.spare_s)
-        require(timeout <= limit_s, f"timeout {timeout} s for {calls}, limit {limit_s} s: fewer or shorter requests")
+        require(
+            timeout <= limit_s, f"timeout {timeout} s for {calls}, limit {limit_s} s: use fewer or shorter requests"
+        )
         visibility = visibility_for(timeout, window_s)
         lease = timeout + self.lease_skew_s
         require(
             visibility > lease,
             f"visibility {visibility} s, lease up to {lease} s: the message of a killed worker would come back "
-            "while it still counts as running",
+            "before its lease ends",
         )
         return Timing(needs, timeout, visibility, self.max_receives(visibility))
 
     def max_receives(self, visibility_s: int) -> int:
-        """Receives before a message is parked: the least that outlive the outage, however they go.
+        """Return the smallest receive count with which a message outlives the outage.
 
-        A failed step waits as its back-off says, at least half of what it may. A function that dies before it can
-        say anything, as when a deploy breaks its imports, gives its messages back after the visibility timeout,
-        which may be sooner: then the shortest wait is that of a back-off capped at twice that timeout.
+        After a failed step, a message waits for its back-off, which is at least half of the nominal delay. If a
+        function fails before it can set a back-off (a deploy broke its imports), the message waits for the visibility
+        timeout. If this is shorter, it equals the shortest wait of a back-off capped at twice the timeout.
         """
         shortest_cap = min(self.backoff_cap_s, 2 * visibility_s)
         receives = receives_to_ride_out(self.outage_s, self.backoff_base_s, shortest_cap)
         require(
             receives <= SQS_RECEIVE_LIMIT,
-            f"an outage of {self.outage_s} s takes {receives} receives, but SQS counts only to {SQS_RECEIVE_LIMIT}: "
-            f"longer waits than a back-off of {self.backoff_base_s} to {self.backoff_cap_s} s",
+            f"an outage of {self.outage_s} s takes {receives} receives, and SQS allows {SQS_RECEIVE_LIMIT}: "
+            f"use longer waits than a back-off of {self.backoff_base_s} to {self.backoff_cap_s} s",
         )
         longest = receives * max(visibility_s, self.backoff_cap_s)
         require(
             longest < self.source_retention_s,
             f"{receives} receives take up to {longest} s, source retention is {self.source_retention_s} s: "
-            "a message would vanish before it is parked",
+            "a message would expire before it is parked",
         )
         return receives

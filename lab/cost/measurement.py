@@ -21,8 +21,8 @@ from tests.harness import driver, samples
 from tests.harness.driver import Pipeline
 from tests.harness.interceptor import Wire
 from tests.harness.moto_world import new_consumer
-from tests.harness.payment_fixtures import API_KEY, _of_the_sandbox
-from tests.harness.witnesses import Log
+from tests.harness.observations import Log
+from tests.harness.payment_fixtures import API_KEY, sandbox_client
 
 from lab.cost.meter import Meter
 from lab.cost.units import item_bytes
@@ -79,7 +79,7 @@ class Run:
         self.metrics: set[str] = set()
         probe: Any = boto3.client("dynamodb")
         Wire().put_on(probe)
-        self.meter = Meter(probe, [_of_the_sandbox(service) for service in ("dynamodb", "secretsmanager")])
+        self.meter = Meter(probe, [sandbox_client(service) for service in ("dynamodb", "secretsmanager")])
         for module, name in ((clients, "handler"), (driver, "relay"), (driver, "sweep")):
             patch.setattr(module, name, self.meter.during(getattr(module, name)))
         for queue in STAGES.values():
@@ -169,7 +169,7 @@ class Run:
         """What one happening came to."""
         new_consumer()
         self.meter.take()
-        calls = len(self.pipeline.shop.line.calls)
+        calls = len(self.pipeline.payments.connection.calls)
         logged = len(self.log.text)
         printed = io.StringIO()
         self.patch.setenv("POWERTOOLS_SERVICE_NAME", function)
@@ -183,7 +183,7 @@ class Run:
         counts: Counter[str] = self.meter.take()
         counts["log_lines"] = len(text.splitlines()) + len(emitted)
         counts["log_bytes"] = len(text.encode()) + sum(len(line.encode()) for line in emitted)
-        counts["provider.calls"] = len(self.pipeline.shop.line.calls) - calls
+        counts["provider.calls"] = len(self.pipeline.payments.connection.calls) - calls
         return dict(sorted((name, count) for name, count in counts.items() if count))
 
     def sizes(self, ids: list[str]) -> Counts:

@@ -96,7 +96,9 @@ def _figures(counts: Counts, at: Prices) -> dict[str, Any]:
     bare = sum(peers.bare(counts, step)["write_units"] for step in this_repo.QUEUES)
     set_to = prod()
     return {
-        "batches": ", ".join(f"{set_to.flow(function).batch_size} in {function}" for function in this_repo.QUEUES),
+        "batches": ", ".join(
+            f"{set_to.throughput(function).batch_size} in {function}" for function in this_repo.QUEUES
+        ),
         "atomicity": usd_text(figures["of_it_atomicity"]),
         "whole": usd_text(sum(figures["per_million_orders"].values())),
         "index": usd_text(index),

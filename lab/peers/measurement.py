@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from time import process_time
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import every_state, spell
 
 from lab.peers.outcome import KINDS
@@ -49,7 +49,7 @@ class Measurement:
         }
 
 
-def measure(place: Bench, name: str) -> Measurement:
+def measure(place: ExplorerEnvironment, name: str) -> Measurement:
     """Explore a scenario and count every broken rule."""
     scenario, it, begun = COMPARED[name], Measurement(name), process_time()
     best: dict[str, tuple[int, str]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import replay
 
 from lab.peers.measurement import TITLES, WORDS, Measurement
@@ -25,12 +25,12 @@ def shown_schedules(measured: Sequence[Measurement]) -> dict[tuple[str, str], st
     return shown
 
 
-def page(place: Bench, measured: Sequence[Measurement]) -> str:
+def page(place: ExplorerEnvironment, measured: Sequence[Measurement]) -> str:
     """The page."""
     return "\n".join(_lines(place, measured)) + "\n"
 
 
-def _lines(place: Bench, measured: Sequence[Measurement]) -> Iterator[str]:
+def _lines(place: ExplorerEnvironment, measured: Sequence[Measurement]) -> Iterator[str]:
     yield INTRODUCTION
     yield from _markdown([it.row for it in measured])
     yield READING

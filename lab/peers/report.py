@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from os import cpu_count
 from pathlib import Path
 
-from tests.schedules.bench import bench
+from tests.schedules.environment import explorer_environment
 from tests.schedules.table import say, table
 
 from lab.peers import cold_start
@@ -19,7 +19,7 @@ WRITTEN = Path("build/peers.json")
 
 
 def _measured(name: str) -> Measurement:
-    with bench(others=cold_start) as place:
+    with explorer_environment(others=cold_start) as place:
         return measure(place, name)
 
 
@@ -39,7 +39,7 @@ def compare() -> int:
             say(f"{WORDS[kind]}: make replay-peer SCHEDULE='{schedule}'")
     WRITTEN.parent.mkdir(exist_ok=True)
     WRITTEN.write_text(json.dumps([{**row, **it.shortest} for row, it in zip(rows, measured, strict=True)], indent=2))
-    with bench(others=cold_start) as place:
+    with explorer_environment(others=cold_start) as place:
         PAGE.write_text(page(place, measured))
     say(f"written to {WRITTEN} and {PAGE.relative_to(ROOT.parent)}")
     return 1 if any(it.counts for it in measured if it.peer == THIS_REPO) else 0

@@ -6,7 +6,7 @@ has deleted its keys by then: https://docs.stripe.com/api/idempotent_requests
 
 from collections.abc import Callable
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.run import Run
 from tests.schedules.scenarios import TIMEOUTS_S, Scenario, plant, seed
 from tests.schedules.sources import QueueSource
@@ -20,8 +20,8 @@ RECEIVES = 12  # deliveries of two messages: a step that needs more is stuck
 LATE_S = 25 * 3600.0
 
 
-def _payment(function: str, later_s: float) -> Callable[[Bench, Run], None]:
-    def prepare(bench: Bench, run: Run) -> None:
+def _payment(function: str, later_s: float) -> Callable[[ExplorerEnvironment, Run], None]:
+    def prepare(bench: ExplorerEnvironment, run: Run) -> None:
         order = seed(bench, "pm_card_visa", "orders")
         plant(run, order)
         for body in order.sent["payments"] * 2:

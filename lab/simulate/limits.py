@@ -133,7 +133,7 @@ def limits() -> Iterator[Limit]:
             capacity(stage),
             "workers",
             needs,
-            f'`flows["{QUEUES[stage.name]}"]`, up to {MAPPING_LIMIT:,} workers a mapping',
+            f'`throughputs["{QUEUES[stage.name]}"]`, up to {MAPPING_LIMIT:,} workers a mapping',
             LAMBDA + "services-sqs-scaling.html",
         )
     yield Limit(
@@ -142,7 +142,7 @@ def limits() -> Iterator[Limit]:
         PROVIDER_PER_S,
         "calls/s an endpoint",
         1,
-        'the provider, weeks ahead; then `flows["payment"]`',
+        'the provider, weeks ahead; then `throughputs["payment"]`',
         "https://docs.stripe.com/rate-limits",
     )
     yield Limit(
@@ -151,7 +151,7 @@ def limits() -> Iterator[Limit]:
         SES_PER_S,
         "mails/s",
         1,
-        'a quota; then `flows["email"]`',
+        'a quota; then `throughputs["email"]`',
         "https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas.html",
     )
     yield Limit(

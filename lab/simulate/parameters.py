@@ -6,14 +6,18 @@ import random
 from collections.abc import Mapping
 
 from stacks.settings import Settings, settings_from
-from stacks.times import Calls
+from stacks.times import RequestBudget
 
 from lab.cost.counts import stored
 from lab.cost.pricing import seconds_of
 from lab.simulate.model import SPREAD, Stage
 
 QUEUES = {"orders": "order", "payments": "payment", "emails": "email"}  # queue → function
-CALLS = {"orders": Calls(aws=1), "payments": Calls(aws=4, provider=3), "emails": Calls(aws=5)}  # stacks/pipeline.py
+CALLS = {
+    "orders": RequestBudget(aws=1),
+    "payments": RequestBudget(aws=4, provider=3),
+    "emails": RequestBudget(aws=5),
+}  # stacks/pipeline.py
 MAPPING_LIMIT = 1000  # SQS takes a maximum concurrency of up to this
 BUSY = 0.7  # the share of its capacity at which a stage is sized to run
 PROVIDER_PER_S = 25  # Stripe, live mode, each endpoint: https://docs.stripe.com/rate-limits
@@ -39,7 +43,7 @@ def stages(settings: Settings, sized_for: float | None = None) -> list[Stage]:
     """The three stages as they are set, or with as many workers as a rate (orders a second) takes."""
     result = []
     for queue, function in QUEUES.items():
-        flow = settings.flow(function)
+        flow = settings.throughput(function)
         timing = settings.times.timing(CALLS[queue], window_s=flow.window_s)
         workers, mappings, batch = flow.max_concurrency, 1, flow.batch_size
         if sized_for is not None:

@@ -1,24 +1,27 @@
-"""Reads the finished templates of a cloud assembly, those of nested stacks too."""
+"""Reads the finished templates of a cloud assembly, including those of nested stacks."""
 
 import json
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
-
-from aws_cdk.cx_api import CloudAssembly
 
 from stacks.checks.model import Template
 
 
-def templates_of(assembly: CloudAssembly) -> list[Template]:
-    """Every stack, in stages of the app too, and every stack nested in one."""
-    found: list[Template] = []
-    for stack in assembly.stacks_recursively:
-        body = json.loads(Path(stack.template_full_path).read_text())
-        directory = Path(stack.template_full_path).parent
-        found += _with_nested(Template(stack.hierarchical_id, stack.stack_name, body), directory)
-    return found
+def templates_of(paths: Iterable[str]) -> list[Template]:
+    """Read the templates at `paths`, which lie in a cloud assembly, and of every stack nested in one of them."""
+    return [template for path in map(Path, paths) for template in _with_nested(_read(path), path.parent)]
+
+
+def _read(path: Path) -> Template:
+    """The manifest beside the template knows the name that a stack has in CloudFormation."""
+    artifacts = json.loads((path.parent / "manifest.json").read_text())["artifacts"]
+    [(key, properties)] = [
+        (key, artifact["properties"])
+        for key, artifact in artifacts.items()
+        if artifact["type"] == "aws:cloudformation:stack" and artifact["properties"]["templateFile"] == path.name
+    ]
+    return Template(key, properties.get("stackName", key), json.loads(path.read_text()))
 
 
 def _with_nested(template: Template, directory: Path) -> Iterator[Template]:
@@ -26,16 +29,7 @@ def _with_nested(template: Template, directory: Path) -> Iterator[Template]:
     for id, resource in template.body.get("Resources", {}).items():
         file: Any = resource.get("Metadata", {}).get("aws:asset:path")
         if resource["Type"] == "AWS::CloudFormation::Stack" and file:
-            given = resource.get("Properties", {}).get("Parameters", {})
+            parameters = resource.get("Properties", {}).get("Parameters", {})
             body = json.loads((directory / file).read_text())
             key = f"{template.key}/{id}"
-            yield from _with_nested(Template(key, key, body, template, given), directory)
-
-
-def discard(directory: Path) -> None:
-    """Leave nothing in an assembly that could be deployed."""
-    for entry in directory.iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        elif entry.suffix == ".json":
-            entry.unlink()
+            yield from _with_nested(Template(key, key, body, template, parameters), directory)

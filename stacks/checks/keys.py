@@ -1,4 +1,4 @@
-"""Queues under a customer's key: who reads or sends must be allowed to use it.
+"""Queues with a customer managed key: functions that receive or send must be allowed to use the key.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
 """
@@ -9,18 +9,18 @@ from typing import Any
 from stacks.checks.model import Finding, Model, Resource, listed, unknown, within
 from stacks.checks.wiring import FUNCTION, QUEUE, Statement, consumed_queues, role_of, statements
 
-OF_AWS = "alias/aws/"
+AWS_MANAGED = "alias/aws/"
 
 
 def queue_keys_are_granted(model: Model) -> Iterator[Finding]:
-    """kms:Decrypt for consumers; kms:GenerateDataKey and kms:Decrypt for whoever sends, DLQ and failure queue included.
+    """kms:Decrypt for consumers; kms:GenerateDataKey and kms:Decrypt for senders, also to DLQs and failure queues.
 
-    Granted by the role or by the key's own policy. Of a key outside the app only the role is seen, so it must be there.
+    The role or the key policy grants them. The policy of a key outside the app is unknown, so the role must grant them.
     """
     consumers = {(source.function, queue) for queue, source in consumed_queues(model)}
     for queue in model.of_type(QUEUE):
         key_id = queue.get("KmsMasterKeyId")
-        if key_id is None or str(key_id).startswith(OF_AWS) or f":{OF_AWS}" in str(key_id):
+        if key_id is None or str(key_id).startswith(AWS_MANAGED) or f":{AWS_MANAGED}" in str(key_id):
             continue
         for function in model.of_type(FUNCTION):
             role = role_of(model, function)
@@ -38,8 +38,8 @@ def queue_keys_are_granted(model: Model) -> Iterator[Finding]:
                     function.path,
                     f"{uses} {queue.path}, which is encrypted with {model.show(key_id)}, "
                     f"and may not {' or '.join(sorted(missing))}",
-                    "Each receive or send is refused: messages wait until they expire, and nothing can be parked.",
-                    f"Allow its role {', '.join(sorted(missing))} on the key.",
+                    "SQS refuses each receive or send: messages expire in the queue, and no message can be parked.",
+                    f"Allow the role of the function {', '.join(sorted(missing))} on the key.",
                 )
 
 
@@ -55,15 +55,15 @@ def _granted(model: Model, allowed: list[Statement], action: str, key_id: Any) -
         for resource in statement.resources:
             if resource == "*" or resource == key_id or (key and _key(model, resource) == key):
                 return True
-            if str(resource).endswith(f"/{key_id}"):  # a literal key id, and its ARN
+            if str(resource).endswith(f"/{key_id}"):  # the ARN of a literal key id
                 return True
             if key is None and model.find(resource) is None and unknown(resource) and unknown(key_id):
-                return True  # both outside the app: may be the same
+                return True  # both are outside the app, and may be the same key
     return False
 
 
 def _key(model: Model, value: Any) -> Resource | None:
-    """The key that a reference, an ARN or an alias leads to."""
+    """Return the key that a reference, an ARN or an alias refers to."""
     found = model.find(value)
     if found and found.type == "AWS::KMS::Alias":
         found = model.find(found.get("TargetKeyId"))
@@ -71,7 +71,7 @@ def _key(model: Model, value: Any) -> Resource | None:
 
 
 def _of_key_policy(model: Model, key_id: Any, role: Resource) -> list[Statement]:
-    """What the key's policy allows the role by name; that it lets the account decide grants nothing by itself."""
+    """Return the statements of the key policy that name the role. A statement for the account grants nothing."""
     key = _key(model, key_id)
     return [
         Statement(role, tuple(listed(within(s, "Action"))), ("*",), None, inverted=False)

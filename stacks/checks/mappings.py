@@ -1,4 +1,4 @@
-"""Event source mappings: a failed record is retried alone, and no record is dropped by how they are set.
+"""Event source mappings: a failed record is retried alone, and no setting drops a record.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 """
@@ -19,11 +19,11 @@ def visibility_outlasts_the_retries_of_a_batch(model: Model) -> Iterator[Finding
     """
     for queue, source in consumed_queues(model):
         if source.function is None:
-            continue  # a function outside the app
+            continue  # the function is not in the app
         visibility = queue.number("VisibilityTimeout", default=VISIBILITY_DEFAULT_S)
         timeout = source.function.number("Timeout", default=TIMEOUT_DEFAULT_S)
         window = source.mapping.number("MaximumBatchingWindowInSeconds", default=0)
-        why = "While Lambda is throttled it holds a batch and tries again; a message back too soon runs twice at once."
+        why = "A throttled batch is held and retried by Lambda. A message that comes back early is processed twice."
         if visibility is None or timeout is None or window is None:
             values = {
                 "VisibilityTimeout": queue.get("VisibilityTimeout"),
@@ -50,13 +50,13 @@ def failed_records_are_reported_singly(model: Model) -> Iterator[Finding]:
             yield Finding(
                 source.mapping.path,
                 f"FunctionResponseTypes {shown(types)}, without ReportBatchItemFailures",
-                "What it says of single records is then not heard: a batch that failed in part is deleted whole.",
+                "Lambda ignores reports about single records: a batch that failed in part is deleted.",
                 "Set report_batch_item_failures=True.",
             )
 
 
 def queue_mapping_has_no_filter(model: Model) -> Iterator[Finding]:
-    """Lambda deletes what a filter on a queue turns down, as if it were done.
+    """No filter on the mapping of a queue: Lambda deletes messages that do not match.
 
     https://docs.aws.amazon.com/lambda/latest/dg/with-sqs-filtering.html
     """
@@ -66,8 +66,8 @@ def queue_mapping_has_no_filter(model: Model) -> Iterator[Finding]:
                 source.mapping.path,
                 f"reads the queue {source.mapping.get('EventSourceArn') if not source.reads else source.reads.path} "
                 f"through the filter {shown(filters)}",
-                "A message that does not match is deleted in silence: an order or a payment vanishes, in no DLQ.",
-                "Remove FilterCriteria, and let the function decide.",
+                "Lambda deletes a message that does not match. Its order or payment is lost, without a copy in a DLQ.",
+                "Remove FilterCriteria. Let the function ignore such messages.",
             )
 
 
@@ -81,14 +81,14 @@ def mappings_fit_the_reserved_concurrency(model: Model) -> Iterator[Finding]:
         if function.get("ReservedConcurrentExecutions") is None or not mine:
             continue
         reserved = function.number("ReservedConcurrentExecutions", default=0)
-        wanted = [mapping.number("ScalingConfig", "MaximumConcurrency", default=float("inf")) for mapping in mine]
-        why = "Batches beyond it are throttled, and each time costs their messages a receive on the way to the DLQ."
-        if reserved is None or None in wanted:
+        limits = [mapping.number("ScalingConfig", "MaximumConcurrency", default=float("inf")) for mapping in mine]
+        why = "Lambda throttles the batches above the reserved concurrency, and each throttle costs a receive."
+        if reserved is None or None in limits:
             values = [function.get("ReservedConcurrentExecutions"), *(m.get("ScalingConfig") for m in mine)]
             says = f"concurrency {shown(values)} is not known before the deployment"
             yield Finding(function.path, says, why, "Write the numbers.")
-        elif (total := sum(filter(None, wanted))) > reserved:
-            each = " + ".join(f"{_limit(value)} ({m.path})" for m, value in zip(mine, wanted, strict=True))
+        elif (total := sum(filter(None, limits))) > reserved:
+            each = " + ".join(f"{_limit(value)} ({m.path})" for m, value in zip(mine, limits, strict=True))
             yield Finding(
                 function.path,
                 f"reserved concurrency {shown(reserved)}, maximum concurrency of its mappings {each}",

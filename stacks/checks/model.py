@@ -1,7 +1,7 @@
-"""The finished templates of an app as one graph: resources, and which of them a value means, across stacks.
+"""The finished templates of an app as one graph: resources, and references between them across stacks.
 
-Where CloudFormation fills in a value only when it deploys, text stands in its place: `${stack|LogicalId.Attribute}`
-for a resource of this app, `${Name}` for all else. So a value is read, or known to be unknown; nothing is guessed.
+A value that CloudFormation fills in at deploy time is represented by text: `${stack|LogicalId.Attribute}` for a
+resource of this app, `${Name}` for anything else. So a check knows a value, or knows that the value is unknown.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 from stacks.settings import Settings
 
-# The property that holds a resource's own name, for those who refer to it by name or ARN.
+# The property that contains the name of a resource. Other resources may refer to it by name or ARN.
 NAMED_BY = {
     "AWS::SQS::Queue": "QueueName",
     "AWS::SNS::Topic": "TopicName",
@@ -31,7 +31,7 @@ _REFERENCE = re.compile(r"\$\{([^|}]+)\|([^.}]+)(?:\.([^}]+))?\}")
 
 @dataclass(frozen=True)
 class Finding:
-    """What can not keep the promise: where (construct path), the contradiction with its values, why, what to do."""
+    """A contradiction to a guarantee: construct path, contradicting values, why they matter, and what to set."""
 
     resource: str
     says: str
@@ -41,18 +41,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class Template:
-    """A stack's finished template; a nested stack also knows what its parent fills in."""
+    """The finished template of a stack. `parameters`: the values that the parent of a nested stack sets."""
 
     key: str
     stack: str
     body: Mapping[str, Any]
     parent: "Template | None" = None
-    given: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One resource, its properties with every reference resolved. Unlike others only by where it stands."""
+    """A resource, with all references in its properties resolved. Two are equal if stack, id, type and path are."""
 
     key: str
     id: str
@@ -61,17 +61,17 @@ class Resource:
     body: Mapping[str, Any] = field(compare=False)
 
     def get(self, *names: str) -> Any:
-        """A property, None where it is absent."""
+        """Return a property, or None if it is absent."""
         return within(self.body, "Properties", *names)
 
     def number(self, *names: str, default: float) -> float | None:
-        """A property that is a number, the default of CloudFormation where it is absent, None where it is unknown."""
+        """Return a numeric property, `default` if it is absent, or None if it is unknown."""
         found = self.get(*names)
         return default if found is None else number(found)
 
 
 def number(value: Any) -> float | None:
-    """The number that a template or an environment variable holds, None if it holds none that can be read."""
+    """Return the number in a template value or an environment variable, or None if it is not a known number."""
     if isinstance(value, bool):
         return None
     try:
@@ -82,19 +82,19 @@ def number(value: Any) -> float | None:
 
 
 def shown(value: Any) -> str:
-    """A value as a person would write it."""
+    """Format a value for a finding."""
     if isinstance(value, float):
         return f"{value:g}" if value != int(value) else str(int(value))
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def unknown(value: Any) -> bool:
-    """Whether CloudFormation fills in a part of it."""
+    """Whether CloudFormation fills in at least a part of the value."""
     return "${" in (value if isinstance(value, str) else json.dumps(value))
 
 
 def _arn(arn: str) -> tuple[str, str]:
-    """Service and name: of `table/orders/stream/…` or `function:orders` it is `orders`. Empty if it is no ARN."""
+    """Return service and resource name: `orders` for `table/orders/stream/x` or `function:orders`. Empty if no ARN."""
     parts = re.sub(r"\$\{AWS::(\w+)\}", r"\1", arn).split(":", 5)
     if len(parts) < 6:
         return "", ""
@@ -103,7 +103,7 @@ def _arn(arn: str) -> tuple[str, str]:
 
 
 def within(value: Any, *names: str) -> Any:
-    """What stands under names in objects, or in JSON text, which CloudFormation takes where it takes an object."""
+    """Return the value at a path of names in an object, or in JSON text, which CloudFormation accepts as well."""
     for name in names:
         if isinstance(value, str) and value.startswith("{"):
             try:
@@ -115,7 +115,7 @@ def within(value: Any, *names: str) -> Any:
 
 
 class Model:
-    """All resources of an app, with the settings of its stage."""
+    """All resources of an app, and the settings of its stage."""
 
     def __init__(self, templates: Sequence[Template], settings: Settings) -> None:
         self.settings = settings
@@ -130,7 +130,7 @@ class Model:
         return [resource for resource in self.resources.values() if resource.type in types]
 
     def find(self, value: Any) -> Resource | None:
-        """The resource that a resolved value names by reference, ARN or name; None for one outside the app."""
+        """Return the resource that a resolved value refers to (reference, ARN, name), or None if not in the app."""
         if not isinstance(value, str) or not value:
             return None
         if reference := _REFERENCE.fullmatch(value):
@@ -142,11 +142,11 @@ class Model:
         return next(iter(self._named.get(value, [])), None)
 
     def missing(self, value: Any) -> bool:
-        """Whether it refers to a resource that the app does not have: an override can name anything."""
+        """Whether the value refers to a logical id that no stack has. Overrides can contain such references."""
         return isinstance(value, str) and bool(_REFERENCE.fullmatch(value)) and self.find(value) is None
 
     def show(self, value: Any) -> str:
-        """A resolved value with construct paths in place of references."""
+        """Format a resolved value, with construct paths instead of references."""
         return _REFERENCE.sub(lambda m: found.path if (found := self.find(m[0])) else f"{m[2]} (missing)", shown(value))
 
     @cached_property
@@ -187,8 +187,8 @@ class Model:
         return {name: self._resolve(at, item) for name, item in value.items() if item != {"Ref": "AWS::NoValue"}}
 
     def _ref(self, at: Template, name: str) -> Any:
-        if name in at.given and at.parent:
-            return self._resolve(at.parent, at.given[name])
+        if name in at.parameters and at.parent:
+            return self._resolve(at.parent, at.parameters[name])
         outside = name.startswith("AWS::") or name in at.body.get("Parameters", {})
         return f"${{{name}}}" if outside else f"${{{at.key}|{name}}}"
 
@@ -227,5 +227,5 @@ class Model:
 
 
 def listed(value: Any) -> Iterator[Any]:
-    """Items of what may be one or a list of them, as in policies."""
+    """Yield the items of a list, or a single value. Policies contain both forms."""
     yield from value if isinstance(value, list) else [] if value is None else [value]

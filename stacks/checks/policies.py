@@ -1,4 +1,4 @@
-"""Functions may do what they need, on what they need it for: no wildcard beyond those that AWS demands.
+"""Least privilege: no wildcard in the policies of functions, except for those that AWS requires.
 
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 """
@@ -14,17 +14,19 @@ from stacks.settings import Stage
 
 
 @dataclass(frozen=True)
-class Demanded:
-    """A wildcard that AWS leaves no way around. `resource` is a glob in which `[*]` stands for a star."""
+class RequiredWildcard:
+    """A wildcard that AWS requires. `resource` is a glob in which `[*]` matches a star."""
 
     actions: tuple[str, ...]
     resource: str
     reason: str
 
 
-DEMANDED = (
-    Demanded(("xray:PutTraceSegments", "xray:PutTelemetryRecords"), "[*]", "X-Ray knows no resources for these."),
-    Demanded(
+REQUIRED_WILDCARDS = (
+    RequiredWildcard(
+        ("xray:PutTraceSegments", "xray:PutTelemetryRecords"), "[*]", "X-Ray knows no resources for these."
+    ),
+    RequiredWildcard(
         (
             "ec2:CreateNetworkInterface",
             "ec2:DeleteNetworkInterface",
@@ -34,46 +36,49 @@ DEMANDED = (
             "ec2:UnassignPrivateIpAddresses",
         ),
         "[*]",
-        "Lambda makes the network interfaces of a function in a VPC; they have no name before.",
+        "Lambda creates the network interfaces of a function in a VPC, and their ids are unknown before.",
     ),
-    Demanded(("dynamodb:ListStreams",), "[*]", "Lists streams, so it names none."),
-    Demanded(
+    RequiredWildcard(("dynamodb:ListStreams",), "[*]", "The action lists streams, so it has no stream as resource."),
+    RequiredWildcard(
         ("logs:CreateLogStream", "logs:PutLogEvents"),
         "*:log-group:?*:[*]",
-        "The streams of a named log group are made and named by Lambda.",
+        "Lambda creates and names the streams of a log group.",
     ),
-    Demanded(
+    RequiredWildcard(
         ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
         "*/[*]",
-        "Objects are named at run time; the bucket is named here.",
+        "Object keys are known at run time only. The bucket is named.",
     ),
 )
-# SES's own sandbox asks for the right to use the recipient's identity too; the sender is held fast by the condition.
-SES_SANDBOX = Demanded(("ses:SendEmail",), "*:identity/[*]", "In SES's sandbox recipients are identities too.")
-# The CDK's own helper that empties a bucket: its role is made by the CDK, and writes its own log only.
+# In the sandbox of SES, a sender also needs a permission for the identity of the recipient. The condition of the
+# statement restricts the sender.
+SES_SANDBOX = RequiredWildcard(
+    ("ses:SendEmail",), "*:identity/[*]", "In the sandbox of SES, recipients are identities too."
+)
+# The helper function of the CDK that empties a bucket. The CDK creates its role.
 CDK_HELPERS = ("CustomS3AutoDeleteObjectsCustomResourceProvider",)
-WHY = "Whoever takes over the function, or a mistake in it, reaches all that the wildcard covers."
+WHY = "An attacker or a mistake in the function can use everything that the wildcard covers."
 
 
 def functions_have_no_wildcards(model: Model) -> Iterator[Finding]:
-    """No wildcard action or resource, no NotAction or NotResource, no policy managed by AWS (all have `*`)."""
+    """No wildcard action or resource, no NotAction or NotResource, no AWS managed policy (all have `*`)."""
     roles = {role: f for f in model.of_type(FUNCTION) if (role := role_of(model, f)) and not _cdk_helper(role.id)}
     for role, function in roles.items():
         for arn in listed(role.get("ManagedPolicyArns")):
             if ":iam::aws:policy/" in str(arn):
                 yield Finding(
                     role.path,
-                    f"role of {function.path} has {str(arn).rsplit('/', 1)[-1]}, AWS's own, for every resource",
+                    f"role of {function.path} has the AWS managed policy {str(arn).rsplit('/', 1)[-1]}",
                     WHY,
-                    "Give the function a role of its own with the actions that it uses.",
+                    "Give the function its own role with the actions that it uses.",
                 )
         for statement in statements(model, role):
             for what in _wildcards(model, statement):
                 yield Finding(
                     statement.where.path,
-                    f"lets {function.path} {model.show(what)}",
+                    f"allows {function.path} to {model.show(what)}",
                     WHY,
-                    "Name actions and resources. What AWS itself demands is listed in stacks/checks/policies.py.",
+                    "Name actions and resources. stacks/checks/policies.py lists the wildcards that AWS requires.",
                 )
 
 
@@ -83,13 +88,13 @@ def _cdk_helper(id: str) -> bool:
 
 def _wildcards(model: Model, statement: Statement) -> Iterator[str]:
     if statement.inverted:
-        yield "do all but what NotAction or NotResource names"
+        yield "do everything except for what NotAction or NotResource names"
     for action in statement.actions:
         if _wild(action):
             yield f"do {shown(action)}"
     for resource in statement.resources:
         for action in statement.actions:
-            if _wild(resource) and not _wild(action) and not _demanded(model, statement, str(action), str(resource)):
+            if _wild(resource) and not _wild(action) and not _required(model, statement, str(action), str(resource)):
                 yield f"do {shown(action)} on {shown(resource)}"
 
 
@@ -97,8 +102,8 @@ def _wild(value: Any) -> bool:
     return isinstance(value, str) and ("*" in value or "?" in value)
 
 
-def _demanded(model: Model, statement: Statement, action: str, resource: str) -> bool:
-    known = list(DEMANDED)
+def _required(model: Model, statement: Statement, action: str, resource: str) -> bool:
+    known = list(REQUIRED_WILDCARDS)
     sender = within(statement.condition, "StringEquals", "ses:FromAddress")
     if model.settings.stage is Stage.SANDBOX and sender and not _wild(sender):
         known.append(SES_SANDBOX)
@@ -109,7 +114,7 @@ def _demanded(model: Model, statement: Statement, action: str, resource: str) ->
 
 
 def _names_one(resource: str) -> bool:
-    """Only the end may be open: `*`, or `<one named thing>/…*`."""
+    """Whether the only wildcard is one at the end: `*`, or `<name>/*`."""
     return not _wild(resource.removesuffix("*"))
 
 

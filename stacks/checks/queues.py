@@ -1,4 +1,4 @@
-"""What a consumed queue needs so that no message is lost: a DLQ that takes it, keeps it and is watched.
+"""Consumed queues lose no message: each has a DLQ that accepts messages, keeps them, and has an alarm.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 """
@@ -16,7 +16,7 @@ RECEIVES_LEAST = 3
 
 
 def consumed_queue_has_a_dlq(model: Model) -> Iterator[Finding]:
-    """The redrive target is another queue of this app, and lets the source in."""
+    """The redrive target is another queue of this app, and its redrive allow policy admits the source."""
     for queue, _ in consumed_queues(model):
         target = queue.get("RedrivePolicy", "deadLetterTargetArn")
         dlq = dlq_of(model, queue)
@@ -24,20 +24,20 @@ def consumed_queue_has_a_dlq(model: Model) -> Iterator[Finding]:
             says = "is consumed and has no DLQ"
         elif dlq is None:
             says = f"has the redrive target {model.show(target)}, which is not another queue of this app"
-        elif not _lets_in(model, dlq, queue):
+        elif not _admits(model, dlq, queue):
             says = f"has the DLQ {dlq.path}, whose RedriveAllowPolicy {shown(dlq.get('RedriveAllowPolicy'))} refuses it"
         else:
             continue
         yield Finding(
             queue.path,
             says,
-            "A message that always fails would be retried until its retention ends, and then be gone; of a DLQ "
-            "elsewhere, nothing here can tell retention or alarm.",
-            "Give it a DLQ of its own (dead_letter_queue=), which the redrive-allow policy of that one admits.",
+            "A message that always fails would be lost when its retention ends. The retention and the alarm of a DLQ "
+            "outside this app cannot be checked.",
+            "Set dead_letter_queue to a DLQ of this app whose RedriveAllowPolicy admits this queue.",
         )
 
 
-def _lets_in(model: Model, dlq: Resource, queue: Resource) -> bool:
+def _admits(model: Model, dlq: Resource, queue: Resource) -> bool:
     permission = dlq.get("RedriveAllowPolicy", "redrivePermission")
     if permission != "byQueue":
         return bool(permission != "denyAll")
@@ -46,19 +46,19 @@ def _lets_in(model: Model, dlq: Resource, queue: Resource) -> bool:
 
 
 def dlq_is_of_the_same_type(model: Model) -> Iterator[Finding]:
-    """The DLQ of a FIFO queue must be FIFO, of a standard queue standard."""
+    """The DLQ of a FIFO queue is FIFO, and the DLQ of a standard queue is standard."""
     for queue, dlq in _pairs(model):
         if _type(queue) != _type(dlq):
             yield Finding(
                 queue.path,
-                f"is a {_type(queue)} queue, its DLQ {dlq.path} a {_type(dlq)} one",
-                "SQS takes no such pair, so nothing would ever be parked.",
+                f"is a {_type(queue)} queue, its DLQ {dlq.path} a {_type(dlq)} queue",
+                "SQS does not accept such a pair, so no message could be parked.",
                 "Set `fifo` on both or on neither.",
             )
 
 
 def dlq_keeps_messages_longer(model: Model) -> Iterator[Finding]:
-    """A message moved to a standard queue's DLQ keeps its age, so the DLQ must keep longer than the source."""
+    """The DLQ keeps messages longer than the source, because a message keeps its age when SQS moves it."""
     for queue, dlq in _pairs(model):
         source_s, dlq_s = retention_s(queue), retention_s(dlq)
         if source_s is None or dlq_s is None:
@@ -66,20 +66,20 @@ def dlq_keeps_messages_longer(model: Model) -> Iterator[Finding]:
             yield Finding(
                 bad.path,
                 f"MessageRetentionPeriod {bad.get('MessageRetentionPeriod')} is not known before the deployment",
-                "Whether the DLQ keeps messages longer than its source can not be told.",
+                "The retentions of the DLQ and of its source cannot be compared.",
                 "Write the number of seconds.",
             )
         elif dlq_s <= source_s:
             yield Finding(
                 queue.path,
                 f"keeps messages {shown(source_s)} s, its DLQ {dlq.path} {shown(dlq_s)} s",
-                "A parked message keeps its age: it may be deleted the moment it is parked, before a person saw it.",
+                "A parked message keeps its age: SQS may delete it immediately, before a person sees it.",
                 f"Set MessageRetentionPeriod of the DLQ above {shown(source_s)} s (at most {14 * DAY_S}).",
             )
 
 
 def messages_get_at_least_three_receives(model: Model) -> Iterator[Finding]:
-    """https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html: at least 5 are advised; we need 3."""
+    """maxReceiveCount >= 3. AWS advises 5: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html"""
     for queue, _ in consumed_queues(model):
         if queue.get("RedrivePolicy") is None:
             continue  # consumed_queue_has_a_dlq says so
@@ -87,8 +87,8 @@ def messages_get_at_least_three_receives(model: Model) -> Iterator[Finding]:
         if count is None or count < RECEIVES_LEAST:
             yield Finding(
                 queue.path,
-                f"maxReceiveCount {queue.get('RedrivePolicy', 'maxReceiveCount')}, needed {RECEIVES_LEAST} or more",
-                "One throttle and one killed worker cost two receives; a message that is in order would be parked.",
+                f"maxReceiveCount {queue.get('RedrivePolicy', 'maxReceiveCount')}, required: {RECEIVES_LEAST} or more",
+                "One throttle and one killed worker cost two receives, so a correct message would be parked.",
                 "Write a larger number.",
             )
 
@@ -96,17 +96,17 @@ def messages_get_at_least_three_receives(model: Model) -> Iterator[Finding]:
 def dlq_alarm_counts_visible_messages(model: Model) -> Iterator[Finding]:
     """Every DLQ and on-failure queue has an alarm that goes off at one visible message.
 
-    Not on NumberOfMessagesSent, which does not count what SQS itself moves into a DLQ.
+    NumberOfMessagesSent is not enough: it does not count messages that SQS moves to a DLQ.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
     for queue in _failure_queues(model):
-        seen = [what for alarm in model.of_type("AWS::CloudWatch::Alarm") for what in _watches(model, alarm, queue)]
-        if None not in seen:
+        reasons = [what for alarm in model.of_type("AWS::CloudWatch::Alarm") for what in _watches(model, alarm, queue)]
+        if None not in reasons:
             yield Finding(
                 queue.path,
-                "takes parked messages and has no alarm that one of them sets off"
-                + (f" (there is {'; '.join(filter(None, seen))})" if seen else ""),
-                "Parked orders would wait, unseen, until their retention ends.",
+                "receives parked messages and has no alarm that goes off at one message"
+                + (f" (found: {'; '.join(filter(None, reasons))})" if reasons else ""),
+                "Nobody would notice a parked order until its retention ends.",
                 "Add an alarm on ApproximateNumberOfMessagesVisible of this queue alone, Maximum > 0, with an action.",
             )
 
@@ -141,16 +141,16 @@ def queues_accept_what_is_sent_to_them(model: Model) -> Iterator[Finding]:
         if message_size(queue) != SQS_MESSAGE_LIMIT_BYTES:
             yield Finding(
                 queue.path,
-                f"takes parked messages, and MaximumMessageSize is {queue.get('MaximumMessageSize')}",
-                "A message that this queue refuses can never be parked.",
-                f"Set MaximumMessageSize to {SQS_MESSAGE_LIMIT_BYTES}, the largest that SQS has.",
+                f"receives parked messages, and MaximumMessageSize is {queue.get('MaximumMessageSize')}",
+                "A message that this queue refuses cannot be parked.",
+                f"Set MaximumMessageSize to {SQS_MESSAGE_LIMIT_BYTES}, the maximum of SQS.",
             )
 
 
 def _watches(model: Model, alarm: Resource, queue: Resource) -> Iterator[str | None]:
     """For each metric of the queue in the alarm: None if one visible message sets it off, else what is wrong.
 
-    A formula of one metric is judged by its threshold; what a formula of several does at one message can not be told.
+    For a formula of one metric, the threshold decides. A formula of several metrics cannot be evaluated here.
     """
     queries = [query for query in listed(alarm.get("Metrics")) if within(query, "MetricStat")]
     stats = [(within(q, "MetricStat", "Metric"), within(q, "MetricStat", "Stat")) for q in queries]
@@ -160,7 +160,7 @@ def _watches(model: Model, alarm: Resource, queue: Resource) -> Iterator[str | N
             continue
         name, threshold = within(metric, "MetricName"), alarm.number("Threshold", default=0)
         operator = alarm.get("ComparisonOperator")
-        goes_off = threshold is None or (
+        is_triggered = threshold is None or (
             (operator == "GreaterThanThreshold" and 0 <= threshold < 1)
             or (operator == "GreaterThanOrEqualToThreshold" and 0 < threshold <= 1)
         )
@@ -168,20 +168,20 @@ def _watches(model: Model, alarm: Resource, queue: Resource) -> Iterator[str | N
             yield f"{alarm.path} on {name}"
         elif len(queries) > 1:
             yield f"{alarm.path} on a formula of several metrics"
-        elif not goes_off:
+        elif not is_triggered:
             yield f"{alarm.path} with {operator} {shown(threshold)}"
         elif stat == "Minimum":
             yield f"{alarm.path} on the {stat}"
         elif alarm.get("ActionsEnabled") is False:
             yield f"{alarm.path} with ActionsEnabled false"
-        elif not _tells(model, alarm):
-            yield f"{alarm.path} without AlarmActions, so that nobody is told"
+        elif not _notifies(model, alarm):
+            yield f"{alarm.path} without AlarmActions, so it notifies nobody"
         else:
             yield None
 
 
-def _tells(model: Model, alarm: Resource) -> bool:
-    """Whether somebody is told: by the alarm itself, or by a composite alarm whose rule names it."""
+def _notifies(model: Model, alarm: Resource) -> bool:
+    """Whether the alarm has an action, or a composite alarm with an action names it in its rule."""
     rules = [
         shown(composite.get("AlarmRule"))
         for composite in model.of_type("AWS::CloudWatch::CompositeAlarm")
@@ -192,17 +192,17 @@ def _tells(model: Model, alarm: Resource) -> bool:
 
 
 def retention_s(queue: Resource) -> float | None:
-    """Seconds, None if it is not known."""
+    """Return the retention in seconds, or None if it is unknown."""
     return queue.number("MessageRetentionPeriod", default=RETENTION_DEFAULT_S)
 
 
 def message_size(queue: Resource) -> float | None:
-    """MaximumMessageSize in bytes, None if it is not known."""
+    """Return MaximumMessageSize in bytes, or None if it is unknown."""
     return queue.number("MaximumMessageSize", default=SQS_MESSAGE_LIMIT_BYTES)
 
 
 def _failure_queues(model: Model) -> list[Resource]:
-    """Each DLQ of a consumed queue, and each queue that is the on-failure destination of a mapping."""
+    """Return the DLQs of consumed queues and the on-failure queues of mappings."""
     found = {dlq.path: dlq for _, dlq in _pairs(model)}
     for mapping in model.of_type("AWS::Lambda::EventSourceMapping"):
         target = model.find(mapping.get("DestinationConfig", "OnFailure", "Destination"))

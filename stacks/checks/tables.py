@@ -1,14 +1,14 @@
-"""What must outlive: records until no copy of their message can come, rows for ever, data any deployment."""
+"""Retention of data: records outlive their messages, order rows never expire, data survives deployments."""
 
 from collections.abc import Iterator
 
 from stacks.checks.model import Finding, Model, Resource, listed, number, shown, unknown, within
 from stacks.checks.queues import retention_s
+from stacks.checks.sample_record import ttl_attribute
 from stacks.checks.wiring import FUNCTION, TABLES, consumed_queues, dlq_of, environment
-from stacks.checks.written import ttl_attribute
 
-# What holds data that can not be made again. Queues are not among them: one that stays behind would keep its name,
-# and so block the next deployment.
+# Resources whose data cannot be recreated. Queues are not in the list: a retained queue keeps its name, and the next
+# deployment would fail.
 STATEFUL = (
     *TABLES,
     "AWS::S3::Bucket",
@@ -22,27 +22,27 @@ KEEPS = ("Retain", "RetainExceptOnCreate", "Snapshot")
 
 
 def records_outlive_the_messages(model: Model) -> Iterator[Finding]:
-    """RECORD_TTL_S > source retention + DLQ retention, for each function that consumes with the core."""
+    """RECORD_TTL_S > source retention + DLQ retention, for each consumer that uses the idempotency layer."""
     for queue, source in consumed_queues(model):
         variables, dlq = environment(source.function), dlq_of(model, queue)
         if source.function is None or dlq is None or "IDEMPOTENCY_TABLE" not in variables:
             continue
         ttl, parts = number(variables.get("RECORD_TTL_S")), (retention_s(queue), retention_s(dlq))
         if parts[0] is None or parts[1] is None:
-            continue  # dlq_keeps_messages_longer says so
+            continue  # dlq_keeps_messages_longer reports this
         least = parts[0] + parts[1]
         if ttl is None or ttl <= least:
             yield Finding(
                 source.function.path,
                 f"RECORD_TTL_S {variables.get('RECORD_TTL_S')}, but {queue.path} keeps messages {shown(parts[0])} s "
                 f"and {dlq.path} {shown(parts[1])} s = {shown(least)} s together",
-                "A message that is redriven late would find no record of what it did, only the order row.",
-                f"Write a RECORD_TTL_S above {shown(least)}.",
+                "A message that is redriven late would find no record of its first run.",
+                f"Set RECORD_TTL_S above {shown(least)}.",
             )
 
 
 def records_expire_by_the_attribute_that_is_written(model: Model) -> Iterator[Finding]:
-    """The table that functions know as IDEMPOTENCY_TABLE has TTL on what the core writes; the orders' has none.
+    """TTL of IDEMPOTENCY_TABLE is on the attribute that the layer writes. ORDERS_TABLE has no TTL.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
     """
@@ -51,8 +51,8 @@ def records_expire_by_the_attribute_that_is_written(model: Model) -> Iterator[Fi
         if name != ttl_attribute() or on not in (True, "true"):
             yield Finding(
                 table.path,
-                f"TTL attribute {shown(name)}, enabled {shown(on)}; the core writes {ttl_attribute()}",
-                "Records would never be deleted, or by a number that means something else.",
+                f"TTL attribute {shown(name)}, enabled {shown(on)}; the layer writes {ttl_attribute()}",
+                "Records would never expire, or at a wrong time.",
                 f"Set time_to_live_attribute={ttl_attribute()!r}.",
             )
     for table in _known_as(model, "ORDERS_TABLE"):
@@ -60,7 +60,7 @@ def records_expire_by_the_attribute_that_is_written(model: Model) -> Iterator[Fi
             yield Finding(
                 table.path,
                 f"order rows have the TTL attribute {shown(name)}",
-                "The row still knows a charge when its record has expired: without it, an order is charged again.",
+                "After a record expired, only the order row knows the charge: without it, an order is charged twice.",
                 "Remove TimeToLiveSpecification.",
             )
 
@@ -71,7 +71,7 @@ def _known_as(model: Model, variable: str) -> list[Resource]:
 
 
 def data_survives_deployments(model: Model) -> Iterator[Finding]:
-    """Where a stage keeps its data: RETAIN on all that holds data, also when it is replaced.
+    """In stages that keep data: RETAIN for all resources with data, on deletion and on replacement.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
     """
@@ -83,13 +83,13 @@ def data_survives_deployments(model: Model) -> Iterator[Finding]:
             yield Finding(
                 resource.path,
                 f"{', '.join(lost)} in stage {model.settings.stage}",
-                "A deployment that renames, replaces or removes it would delete its data.",
+                "A deployment that renames, replaces or removes the resource would delete its data.",
                 "Set removal_policy=RemovalPolicy.RETAIN.",
             )
 
 
 def tables_can_be_restored(model: Model) -> Iterator[Finding]:
-    """Where a stage keeps its data: point-in-time recovery on every table and replica.
+    """In stages that keep data: point-in-time recovery on every table and replica.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Point-in-time-recovery.html
     """
@@ -104,7 +104,7 @@ def tables_can_be_restored(model: Model) -> Iterator[Finding]:
             yield Finding(
                 table.path,
                 f"PointInTimeRecoveryEnabled {shown(on[0] if len(on) == 1 else on)} in stage {model.settings.stage}",
-                "A bad deployment or a wrong script could not be undone.",
+                "The data could not be restored after a bad deployment or a wrong script.",
                 "Set point_in_time_recovery_enabled=True.",
             )
 

@@ -1,6 +1,6 @@
-"""Times that functions are told by their environment: they fit each other, the function's timeout and the outage.
+"""Times in the environment of functions: they fit each other, the function timeout and the outage.
 
-The numbers are read from the finished template; the arithmetic is that of stacks/times.py and the core.
+The checks read the numbers from the finished templates, and use the arithmetic of stacks/times.py and of the layer.
 """
 
 import math
@@ -11,13 +11,13 @@ from stacks.checks.mappings import TIMEOUT_DEFAULT_S, VISIBILITY_DEFAULT_S
 from stacks.checks.model import Finding, Model, Resource, number, shown
 from stacks.checks.queues import retention_s
 from stacks.checks.wiring import FUNCTION, Source, consumed_queues, environment
-from stacks.times import CALLS, Calls, Client, SettingsError
+from stacks.times import CALLS, Client, RequestBudget, SettingsError
 
 BATCH_DEFAULT = 10
 
 
 def receives_ride_out_the_outage(model: Model) -> Iterator[Finding]:
-    """maxReceiveCount outlives the stated outage at the function's own back-off, or at the visibility timeout without.
+    """maxReceiveCount covers the outage of the stage, with the back-off of the function or the visibility timeout.
 
     https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/
     """
@@ -26,15 +26,15 @@ def receives_ride_out_the_outage(model: Model) -> Iterator[Finding]:
         count = queue.number("RedrivePolicy", "maxReceiveCount", default=0)
         visibility = queue.number("VisibilityTimeout", default=VISIBILITY_DEFAULT_S)
         if not count or visibility is None:
-            continue  # other checks say so
+            continue  # other checks report this
         base, cap, how = _waits(source, visibility)
-        why = f"The promise is to ride out {times.outage_s} s; a shorter outage would park what is in order."
+        why = f"An outage of up to {times.outage_s} s must not park correct messages."
         if base is None or cap is None or base % 1 or cap % 1:
-            yield Finding(source.mapping.path, f"{how} can not be read", why, "Write both as whole seconds.")
+            yield Finding(source.mapping.path, f"{how} cannot be read", why, "Write both as whole seconds.")
             continue
         try:
-            told = replace(times, backoff_base_s=int(base), backoff_cap_s=int(cap))
-            needed = told.max_receives(int(visibility))
+            changed = replace(times, backoff_base_s=int(base), backoff_cap_s=int(cap))
+            needed = changed.max_receives(int(visibility))
         except SettingsError as contradiction:
             yield Finding(queue.path, str(contradiction), why, "Lengthen the back-off or the visibility timeout.")
             continue
@@ -51,7 +51,7 @@ def receives_ride_out_the_outage(model: Model) -> Iterator[Finding]:
 def _waits(source: Source, visibility_s: float) -> tuple[float | None, float | None, str]:
     variables = environment(source.function)
     if "BACKOFF_BASE_S" not in variables and "BACKOFF_CAP_S" not in variables:
-        return visibility_s * 2, visibility_s * 2, "no back-off"  # whose shortest wait is the visibility timeout
+        return visibility_s * 2, visibility_s * 2, "no back-off"  # the shortest wait is the visibility timeout
     base, cap = variables.get("BACKOFF_BASE_S"), variables.get("BACKOFF_CAP_S")
     return number(base), number(cap), f"BACKOFF_BASE_S {base}, BACKOFF_CAP_S {cap}"
 
@@ -63,23 +63,23 @@ def messages_are_parked_before_they_expire(model: Model) -> Iterator[Finding]:
         visibility = queue.number("VisibilityTimeout", default=VISIBILITY_DEFAULT_S)
         retention, cap = retention_s(queue), _waits(source, visibility or 0)[1]
         if count is None or visibility is None or retention is None or cap is None:
-            continue  # other checks say so
+            continue  # other checks report this
         cap = cap if "BACKOFF_CAP_S" in environment(source.function) else visibility
         if (longest := count * max(visibility, cap)) >= retention:
             yield Finding(
                 queue.path,
                 f"{shown(count)} receives of up to {shown(max(visibility, cap))} s each = {shown(longest)} s, "
                 f"MessageRetentionPeriod {shown(retention)} s",
-                "A message that always fails would vanish from the queue before it reaches the DLQ.",
+                "A message that always fails would expire before it reaches the DLQ.",
                 "Lower maxReceiveCount or lengthen MessageRetentionPeriod.",
             )
 
 
 def requests_of_a_step_fit_its_lease(model: Model) -> Iterator[Finding]:
-    """Client timeouts x attempts <= STEP_NEEDS_S < function timeout, and the lease ends before the message is back.
+    """Client timeouts x requests <= STEP_NEEDS_S < function timeout, and the lease ends before the message is back.
 
-    How many requests a step makes, its own tries included, the construct notes in the function's metadata; a function
-    without it is held to one request of each client. The core's clients never retry by themselves (shared/aws.py).
+    The metadata of a function contains the number of requests of one step. Without this metadata, the check counts
+    one request of each client. The clients of the layer never retry by themselves.
     """
     for function in model.of_type(FUNCTION):
         variables = environment(function)
@@ -87,40 +87,45 @@ def requests_of_a_step_fit_its_lease(model: Model) -> Iterator[Finding]:
             continue
         names = ["CLIENT_CONNECT_TIMEOUT_S", "CLIENT_READ_TIMEOUT_S", "STEP_NEEDS_S", "LEASE_SKEW_S"]
         provider = [name for name in ("PROVIDER_CONNECT_TIMEOUT_S", "PROVIDER_READ_TIMEOUT_S") if name in variables]
-        told = {name: number(variables.get(name)) for name in names + provider}
+        times_s = {name: number(variables.get(name)) for name in names + provider}
         timeout = function.number("Timeout", default=TIMEOUT_DEFAULT_S)
-        why = "A worker still waiting for an answer after its lease is superseded with an effect in its hand."
-        if timeout is None or None in told.values():
-            tokens = {name: variables.get(name) for name, value in told.items() if value is None}
-            says = f"{shown(tokens or function.get('Timeout'))} can not be read before the deployment"
+        why = (
+            "A worker that waits for an answer after its lease has expired loses its claim, and its effect may happen."
+        )
+        if timeout is None or None in times_s.values():
+            tokens = {name: variables.get(name) for name, value in times_s.items() if value is None}
+            says = f"{shown(tokens or function.get('Timeout'))} cannot be read before the deployment"
             yield Finding(function.path, says, why, "Write the numbers.")
             continue
         yield from (
-            Finding(function.path, says, why, "Change times in stacks/settings.py, from which all of them follow.")
-            for says in _misfits(model, function, {k: v or 0 for k, v in told.items()}, timeout)
+            Finding(
+                function.path, says, why, "Change the times in stacks/settings.py. All others are derived from them."
+            )
+            for says in _contradictions(model, function, {k: v or 0 for k, v in times_s.items()}, timeout)
         )
 
 
-def _misfits(model: Model, function: Resource, told: dict[str, float], timeout: float) -> Iterator[str]:
-    client = Client(told["CLIENT_CONNECT_TIMEOUT_S"], told["CLIENT_READ_TIMEOUT_S"])
-    provider = Client(told.get("PROVIDER_CONNECT_TIMEOUT_S", 0), told.get("PROVIDER_READ_TIMEOUT_S", 0))
-    calls = Calls(**function.body.get("Metadata", {}).get(CALLS) or {"aws": 1, "provider": 1})
-    asks, needs, skew = calls.longest_s(client, provider), told["STEP_NEEDS_S"], told["LEASE_SKEW_S"]
-    if asks > needs:
+def _contradictions(model: Model, function: Resource, times_s: dict[str, float], timeout: float) -> Iterator[str]:
+    client = Client(times_s["CLIENT_CONNECT_TIMEOUT_S"], times_s["CLIENT_READ_TIMEOUT_S"])
+    provider = Client(times_s.get("PROVIDER_CONNECT_TIMEOUT_S", 0), times_s.get("PROVIDER_READ_TIMEOUT_S", 0))
+    calls = RequestBudget(**function.body.get("Metadata", {}).get(CALLS) or {"aws": 1, "provider": 1})
+    requests_s, needs = calls.longest_s(client, provider), times_s["STEP_NEEDS_S"]
+    skew = times_s["LEASE_SKEW_S"]
+    if requests_s > needs:
         yield (
             f"{calls.aws} requests of {shown(client.request_s)} s and {calls.provider} to a provider of "
-            f"{shown(provider.request_s)} s = {shown(asks)} s, STEP_NEEDS_S {shown(needs)}"
+            f"{shown(provider.request_s)} s = {shown(requests_s)} s, STEP_NEEDS_S {shown(needs)}"
         )
     if needs >= timeout:
-        yield f"STEP_NEEDS_S {shown(needs)}, function timeout {shown(timeout)} s: no step would ever be started"
+        yield f"STEP_NEEDS_S {shown(needs)}, function timeout {shown(timeout)} s: no step has enough time to start"
     if skew < 1:
-        yield f"LEASE_SKEW_S {shown(skew)}: clocks differ, so at least 1"
+        yield f"LEASE_SKEW_S {shown(skew)}: must be at least 1, because clocks differ"
     for queue, source in consumed_queues(model):
         visibility = queue.number("VisibilityTimeout", default=VISIBILITY_DEFAULT_S)
         if source.function == function and visibility is not None and visibility <= timeout + skew:
             yield (
                 f"lease of up to {shown(timeout)} s timeout + LEASE_SKEW_S {shown(skew)}, visibility timeout of "
-                f"{queue.path} {shown(visibility)} s: a killed worker's message comes back while it counts as running"
+                f"{queue.path} {shown(visibility)} s: the message of a killed worker comes back before its lease ends"
             )
 
 
@@ -135,18 +140,18 @@ def batches_fit_the_function_timeout(model: Model) -> Iterator[Finding]:
         timeout = source.function.number("Timeout", default=TIMEOUT_DEFAULT_S)
         if not threads or needs is None or batch is None or timeout is None:
             size = source.mapping.get("BatchSize")
-            says = f"CONCURRENCY {variables['CONCURRENCY']}, BatchSize {size} can not be read"
-        elif (takes := math.ceil(batch / threads) * needs) > timeout:
+            says = f"CONCURRENCY {variables['CONCURRENCY']}, BatchSize {size} cannot be read before the deployment"
+        elif (needed_s := math.ceil(batch / threads) * needs) > timeout:
             says = (
                 f"batch of {shown(batch)} in {shown(threads)} threads (CONCURRENCY) at {shown(needs)} s a step = "
-                f"{shown(takes)} s, function timeout {shown(timeout)} s"
+                f"{shown(needed_s)} s, function timeout {shown(timeout)} s"
             )
         else:
             continue
         yield Finding(
             source.function.path,
             says,
-            "Records that are not begun in time are handed back, and each time costs one of their receives.",
+            "Records that are not started in time are handed back, and each costs a receive.",
             "Set BatchSize and CONCURRENCY to the same number, or a longer Timeout.",
         )
 

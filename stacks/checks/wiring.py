@@ -1,4 +1,4 @@
-"""Who consumes what, who may do what: the readings of the model that several checks share."""
+"""Shared readings of the model: which function consumes which queue or stream, and what its role may do."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ NO_QUEUES_OR_STREAMS = ("SelfManagedEventSource", "Queues", "Topics", "DocumentD
 
 @dataclass(frozen=True)
 class Source:
-    """An event source mapping: what it reads (None: outside the app), for which function (None: likewise)."""
+    """An event source mapping with its source and its function. None means: not a resource of this app."""
 
     mapping: Resource
     reads: Resource | None
@@ -24,22 +24,22 @@ class Source:
 
 
 def queue_sources(model: Model) -> Iterator[Source]:
-    """Mappings that read an SQS queue; one whose source is unknown counts, if it looks like no other kind."""
+    """Yield the mappings of SQS queues, and mappings of unknown sources without the properties of another kind."""
     for source in _sources(model):
         mapping = source.mapping
         kind = _kind(source)
-        looks_so = mapping.get("StartingPosition") is None and not any(map(mapping.get, NO_QUEUES_OR_STREAMS))
-        if kind == "sqs" or (kind is None and looks_so):
+        looks_alike = mapping.get("StartingPosition") is None and not any(map(mapping.get, NO_QUEUES_OR_STREAMS))
+        if kind == "sqs" or (kind is None and looks_alike):
             yield source
 
 
 def stream_sources(model: Model) -> Iterator[Source]:
-    """Mappings that read a DynamoDB or Kinesis stream; one whose source is unknown counts, if it starts like one."""
+    """Yield the mappings of DynamoDB and Kinesis streams, and those of unknown sources with a StartingPosition."""
     for source in _sources(model):
         mapping = source.mapping
         kind = _kind(source)
-        looks_so = mapping.get("StartingPosition") is not None and not any(map(mapping.get, NO_QUEUES_OR_STREAMS))
-        if kind in ("dynamodb", "kinesis") or (kind is None and looks_so):
+        looks_alike = mapping.get("StartingPosition") is not None and not any(map(mapping.get, NO_QUEUES_OR_STREAMS))
+        if kind in ("dynamodb", "kinesis") or (kind is None and looks_alike):
             yield source
 
 
@@ -50,7 +50,7 @@ def _sources(model: Model) -> Iterator[Source]:
 
 
 def _kind(source: Source) -> str | None:
-    """The service that is read, `sqs` as in an ARN; None if that can not be told."""
+    """Return the service of the source as in its ARN, such as `sqs`, or None if it is unknown."""
     if source.reads:
         return source.reads.type.split("::")[1].lower()
     arn = re.match(r"arn:[^:]*(?:::[^:]*)?:(\w+):", str(source.mapping.get("EventSourceArn")))
@@ -58,7 +58,7 @@ def _kind(source: Source) -> str | None:
 
 
 def function_of(model: Model, value: Any) -> Resource | None:
-    """The function that a name, ARN, version or alias leads to."""
+    """Return the function that a name, ARN, version or alias refers to."""
     found = model.find(value)
     while found and found.type in ("AWS::Lambda::Alias", "AWS::Lambda::Version"):
         found = model.find(found.get("FunctionName"))
@@ -71,21 +71,21 @@ def environment(function: Resource | None) -> Mapping[str, Any]:
 
 
 def consumed_queues(model: Model) -> Iterator[tuple[Resource, Source]]:
-    """Queues of this app with the mapping that reads them."""
+    """Yield the queues of this app that a mapping reads, each with its mapping."""
     for source in queue_sources(model):
         if source.reads and source.reads.type == QUEUE:
             yield source.reads, source
 
 
 def dlq_of(model: Model, queue: Resource) -> Resource | None:
-    """The queue's DLQ, None if it has none or one outside the app."""
+    """Return the DLQ of a queue, or None if it has no DLQ in this app."""
     found = model.find(queue.get("RedrivePolicy", "deadLetterTargetArn"))
     return found if found and found.type == QUEUE and found != queue else None
 
 
 @dataclass(frozen=True)
 class Statement:
-    """An Allow of a role; `inverted`: by what it does not cover, which allows nearly everything."""
+    """An Allow statement of a role. `inverted`: it has NotAction or NotResource, and allows nearly everything."""
 
     where: Resource
     actions: tuple[Any, ...]
@@ -94,7 +94,7 @@ class Statement:
     inverted: bool
 
     def allows(self, action: str) -> bool:
-        """As IAM reads it: without regard to case, `*` and `?` as wildcards."""
+        """Whether the statement allows the action. As in IAM, case is ignored, and `*` and `?` are wildcards."""
         return any(fnmatchcase(action.lower(), str(pattern).lower()) for pattern in self.actions)
 
 
@@ -104,7 +104,7 @@ def role_of(model: Model, function: Resource) -> Resource | None:
 
 
 def statements(model: Model, role: Resource) -> Iterator[Statement]:
-    """Every Allow that the app gives a role, inline or attached."""
+    """Yield every Allow statement of a role, in inline and attached policies of this app."""
     for policy in listed(role.get("Policies")):
         yield from _allows(role, within(policy, "PolicyDocument"))
     for policy in model.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):

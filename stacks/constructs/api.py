@@ -1,4 +1,4 @@
-"""The HTTP API: two routes, signed requests only."""
+"""The HTTP API: two routes that accept signed requests only."""
 
 import json
 
@@ -13,11 +13,11 @@ from stacks.constructs.endpoints import api_url
 from stacks.constructs.function import AppFunction, allow, step_environment
 from stacks.settings import Settings
 from stacks.stateful import StatefulStack
-from stacks.times import Calls
+from stacks.times import RequestBudget
 
-GIVES_UP_S = 30  # an HTTP API answers for its function after this long, and can not be told otherwise
+INTEGRATION_TIMEOUT_S = 30  # the maximum of an HTTP API, which then answers with an error itself
 
-# Which request, what came of it, how long it took: no address, no caller, and the route instead of the path.
+# Request, result and latency. No IP address, no caller, and the route instead of the path: no personal data.
 ACCESS_LOG = {
     name: f"$context.{name}"
     for name in (
@@ -35,9 +35,9 @@ ACCESS_LOG = {
 class Api(Construct):
     def __init__(self, scope: Construct, *, settings: Settings, data: StatefulStack) -> None:
         super().__init__(scope, "Http")
-        # The transaction, and once more without the writes whose facts hold already.
-        calls = Calls(aws=2)
-        timing = settings.times.timing(calls, limit_s=GIVES_UP_S - 1)
+        # The transaction, and a second one without the writes that are already applied.
+        calls = RequestBudget(aws=2)
+        timing = settings.times.timing(calls, limit_s=INTEGRATION_TIMEOUT_S - 1)
         self.function = AppFunction(
             self,
             "api",
@@ -46,24 +46,25 @@ class Api(Construct):
             environment=step_environment(
                 settings, timing, idempotency=data.idempotency.table_name, orders=data.orders.table_name
             ),
-            may=[
+            permissions=[
                 allow(data.idempotency.table_arn, "dynamodb:PutItem"),
                 allow(data.orders.table_arn, "dynamodb:PutItem", "dynamodb:GetItem"),
             ],
         )
-        self.function.note_calls(calls)
+        self.function.add_calls_metadata(calls)
         self.http = api = apigatewayv2.HttpApi(
             self,
             "Orders",
             create_default_stage=False,
             default_authorizer=authorizers.HttpIamAuthorizer(),
         )
-        ours = integrations.HttpLambdaIntegration("Function", self.function)
-        api.add_routes(path="/orders", methods=[apigatewayv2.HttpMethod.POST], integration=ours)
-        api.add_routes(path="/orders/{id}", methods=[apigatewayv2.HttpMethod.GET], integration=ours)
+        integration = integrations.HttpLambdaIntegration("Function", self.function)
+        api.add_routes(path="/orders", methods=[apigatewayv2.HttpMethod.POST], integration=integration)
+        api.add_routes(path="/orders/{id}", methods=[apigatewayv2.HttpMethod.GET], integration=integration)
         stack = Stack.of(self)
-        # Under this prefix one grant of AWS's to itself does for all groups; else each new name makes the account's
-        # policy longer, until it is full. The stack's own id in it, so that a group that was kept is in nobody's way.
+        # For names with this prefix, AWS keeps one statement in the account's log resource policy. Any other name adds
+        # a statement, and the policy has a maximum size. The stack id in the name avoids a conflict with a log group
+        # that an earlier stack retained.
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-and-resource-policy.html
         unique = Fn.select(2, Fn.split("/", stack.stack_id))
         access_log = logs.LogGroup(
@@ -73,7 +74,7 @@ class Api(Construct):
             retention=logs.RetentionDays[settings.log_retention],
             removal_policy=RemovalPolicy.RETAIN if settings.keep_data else RemovalPolicy.DESTROY,
         )
-        apigatewayv2.CfnStage(  # the plain resource, since the CDK's own takes no log settings from Python
+        apigatewayv2.CfnStage(  # the L1 resource: the L2 stage does not accept log settings from Python
             self,
             "Stage",
             api_id=api.api_id,
@@ -88,7 +89,7 @@ class Api(Construct):
                     service="logs",
                     resource="log-group",
                     resource_name=access_log.log_group_name,
-                    arn_format=ArnFormat.COLON_RESOURCE_NAME,  # without the `:*` of the group's own ARN attribute
+                    arn_format=ArnFormat.COLON_RESOURCE_NAME,  # the ARN attribute of the log group ends with `:*`
                 ),
                 "format": json.dumps(ACCESS_LOG),
             },

@@ -1,7 +1,7 @@
-"""What functions are made of: their own folder, and layers with everything they share. No Docker.
+"""The code of the functions: one asset for each folder, and layers for shared code. Docker is not needed.
 
-Each function's asset holds its folder only, so that a change to one deploys one, and an import of another's code
-fails at the first call instead of tying the two together.
+The asset of a function contains only its folder. So a change in one folder deploys one function, and an import from
+the folder of another function fails.
 """
 
 import os
@@ -27,9 +27,9 @@ PLATFORM = "manylinux2014_aarch64"
 
 
 def function_code(*packages: str) -> lambda_.Code:
-    """The folders of packages, as `functions.order`, under their import path, so that imports are the same in tests."""
+    """Return the code of packages such as `functions.order`. Their import paths are the same as in tests."""
     parents = dict.fromkeys(package.partition(".")[0] for package in packages)
-    # `exclude` filters the fingerprint too, which is right here, where what is hashed is what is shipped.
+    # `exclude` also filters the fingerprint. Here that is correct, because the asset contains the same files.
     return lambda_.Code.from_asset(
         str(ROOT),
         exclude=[
@@ -43,17 +43,17 @@ def function_code(*packages: str) -> lambda_.Code:
 
 
 def shared_layer(scope: Construct, *, third_party: bool) -> lambda_.ILayerVersion:
-    """The stack's one layer with the `shared` package and, unless the runtime has them, the libraries it imports.
+    """Return the stack's layer with the package `shared` and, with `third_party`, the libraries that it imports.
 
-    Each stack has its own: to share a layer across stacks is to be unable to change it.
+    Each stack has its own layer, because CloudFormation cannot replace a layer that another stack imports.
     """
     stack, name = Stack.of(scope), "SharedLayer"
-    made = cast(lambda_.ILayerVersion | None, stack.node.try_find_child(name))
-    return made or _layer(stack, name, _bundling("layer.txt" if third_party else None, SHARED), SHARED)
+    layer = cast(lambda_.ILayerVersion | None, stack.node.try_find_child(name))
+    return layer or _layer(stack, name, _bundling("layer.txt" if third_party else None, SHARED), SHARED)
 
 
 def payment_layer(scope: Construct) -> lambda_.LayerVersion:
-    """The provider's SDK, which only the payment function should have to load."""
+    """Return the layer with the SDK of the payment provider, for the payment function only."""
     return _layer(scope, "PaymentLayer", _bundling("payment.txt", None), ROOT / "requirements")
 
 
@@ -78,7 +78,7 @@ def _layer(scope: Construct, name: str, local: ILocalBundling, source: Path) -> 
         name,
         code=lambda_.Code.from_asset(
             str(source),
-            # Of the output, since that is what is shipped: the source says nothing of the wheels.
+            # The hash of the output, because the source does not include the wheels.
             asset_hash_type=AssetHashType.OUTPUT,
             bundling=BundlingOptions(image=DockerImage.from_registry("never-pulled"), local=local),
         ),
@@ -89,14 +89,14 @@ def _layer(scope: Construct, name: str, local: ILocalBundling, source: Path) -> 
 
 @jsii.implements(ILocalBundling)
 class LayerBundling:
-    """Fills a layer's directory: a package of ours, wheels for the Lambda platform, or both."""
+    """Fill the directory of a layer with wheels for Lambda from a lock file, with a package, or with both."""
 
     def __init__(self, lock: str | None, package: Path | None) -> None:
         self.lock = lock
         self.package = package
 
     def try_bundle(self, output_dir: str, *_: Any, **__: Any) -> bool:
-        """Always true: the alternative would be Docker. Raises RuntimeError when a wheel is missing."""
+        """Return True, because there is no Docker image to fall back to. Raises RuntimeError if a wheel is missing."""
         target = Path(output_dir) / "python"
         target.mkdir()
         if self.lock:
@@ -107,7 +107,7 @@ class LayerBundling:
 
 
 def _install(lock: Path, target: Path) -> None:
-    """Unpack the locked wheels from the cache alone: neither network nor machine may make a difference."""
+    """Unpack the locked wheels from the local cache, so that the result depends on no network and no machine."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pip", "--isolated", "install", "--quiet", "--disable-pip-version-check"),
@@ -121,8 +121,8 @@ def _install(lock: Path, target: Path) -> None:
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(f"{lock.name} can not be installed from {WHEELS}: run `make setup`\n{done.stderr}")
-    # Scripts name this machine's interpreter, and RECORD holds their hashes; neither is of any use in a layer.
+        raise RuntimeError(f"{lock.name} cannot be installed from {WHEELS}: run `make setup`\n{done.stderr}")
+    # Scripts contain the path of this machine's interpreter, and RECORD contains their hashes.
     shutil.rmtree(target / "bin", ignore_errors=True)
     for record in target.glob("*.dist-info/RECORD"):
         record.unlink()
@@ -130,10 +130,9 @@ def _install(lock: Path, target: Path) -> None:
 
 
 def _drop_services(target: Path) -> None:
-    """The SDK describes some 400 services, most of a layer: keep those that our clients are for.
+    """Delete the SDK's descriptions of about 400 services, except for those in the type `Service`.
 
-    mypy refuses `aws.client("sns")` as long as `aws.Service` does not name it; botocore would only do so at its first
-    call, on AWS.
+    Without this type, a client of a missing service would fail on AWS at its first call. With it, mypy reports it.
     """
     for folder in [*target.glob("botocore/data/*/"), *target.glob("boto3/data/*/")]:
         if folder.name not in get_args(Service):

@@ -1,4 +1,4 @@
-"""A Lambda function as this application wants each of them: its own role, logs that end, traces."""
+"""A Lambda function of this application: its own role, logs with a retention, traces."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -13,19 +13,19 @@ from constructs import Construct
 
 from stacks.constructs.assets import RUNTIME, function_code, shared_layer
 from stacks.settings import Settings, Stage
-from stacks.times import CALLS, Calls, Client, Timing
+from stacks.times import CALLS, Client, RequestBudget, Timing
 
 MEMORY_MB = 512
 NAMESPACE = "EffectivelyOnce"
 
 
 def allow(resource_arn: str, *actions: str) -> iam.PolicyStatement:
-    """These actions on this resource; the CDK's own `grant_*` give more than is used."""
+    """Allow these actions on this resource. The CDK's `grant_*` methods allow more than the functions use."""
     return iam.PolicyStatement(actions=list(actions), resources=[resource_arn])
 
 
 def seconds(value: float) -> str:
-    """A time for the environment; whole seconds have no decimal point."""
+    """Format seconds for an environment variable, whole seconds without a decimal point."""
     return str(int(value)) if value == int(value) else str(value)
 
 
@@ -37,9 +37,10 @@ def client_environment(client: Client, prefix: str) -> dict[str, str]:
 
 
 class AppFunction(lambda_.Function):
-    """`functions/<name>`, with what every function has; `may` is all that it is allowed besides logs and traces.
+    """The Lambda function in the folder `functions/<name>`, with its own role, log group and traces.
 
-    `module`: where its handler is, if not there.
+    `permissions`: all that the function may do, except for writing logs and traces.
+    `module`: the module of the handler, if it is not `functions.<name>.handler`.
     """
 
     def __init__(
@@ -50,14 +51,14 @@ class AppFunction(lambda_.Function):
         settings: Settings,
         timeout_s: int,
         environment: Mapping[str, str],
-        may: Sequence[iam.PolicyStatement],
+        permissions: Sequence[iam.PolicyStatement],
         layers: Sequence[lambda_.ILayerVersion] = (),
         module: str | None = None,
     ) -> None:
         module = module or f"functions.{name}.handler"
         title = "".join(word.capitalize() for word in name.split("_"))
         role = iam.Role(scope, f"{title}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        logs_kept = logs.LogGroup(
+        log_group = logs.LogGroup(
             scope,
             f"{title}Logs",
             retention=logs.RetentionDays[settings.log_retention],
@@ -74,8 +75,8 @@ class AppFunction(lambda_.Function):
             timeout=Duration.seconds(timeout_s),
             layers=[shared_layer(scope, third_party=settings.stage is not Stage.LOCAL), *layers],
             role=role,
-            log_group=logs_kept,
-            tracing=lambda_.Tracing.ACTIVE,  # adds the one "*" there is: X-Ray knows no resources
+            log_group=log_group,
+            tracing=lambda_.Tracing.ACTIVE,  # adds the only "*": X-Ray has no resources
             environment={
                 "STAGE": settings.stage,
                 "POWERTOOLS_SERVICE_NAME": name,
@@ -88,16 +89,16 @@ class AppFunction(lambda_.Function):
         self.execution_role = role
         self.service = name
         self._stage = settings.stage
-        for statement in (allow(logs_kept.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *may):
+        for statement in (allow(log_group.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *permissions):
             role.add_to_policy(statement)
         CfnOutput(Stack.of(self), f"{title}FunctionName", value=self.function_name)
 
-    def note_calls(self, calls: Calls) -> None:
-        """Write into the template how many requests STEP_NEEDS_S is for, so that stacks/checks can do the sum."""
+    def add_calls_metadata(self, calls: RequestBudget) -> None:
+        """Add the number of requests that STEP_NEEDS_S allows for to the template, where stacks/checks reads it."""
         cast(CfnResource, self.node.default_child).add_metadata(CALLS, asdict(calls))
 
     def count_of(self, name: str) -> cloudwatch.Metric:
-        """What the function itself counts under a name of shared/idempotency/telemetry.py."""
+        """Return the metric of this function with a name of shared/idempotency/telemetry.py."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=name,
@@ -107,7 +108,7 @@ class AppFunction(lambda_.Function):
 
 
 def step_environment(settings: Settings, timing: Timing, *, idempotency: str, orders: str) -> dict[str, str]:
-    """What a function needs that runs steps of the idempotency core on orders; the last two are table names."""
+    """Return the variables of a function that runs steps. `idempotency` and `orders` are table names."""
     return {
         "IDEMPOTENCY_TABLE": idempotency,
         "ORDERS_TABLE": orders,

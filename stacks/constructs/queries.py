@@ -1,4 +1,4 @@
-"""Saved questions to the logs, in CloudWatch Logs Insights. Each asks all functions of the pipeline at once.
+"""Saved queries of CloudWatch Logs Insights. Each reads the logs of all functions of the pipeline.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/CWL_QuerySyntax.html
 """
@@ -10,7 +10,7 @@ from constructs import Construct
 
 from stacks.settings import Settings
 
-ORDER = "ORDER_ID"  # whoever asks puts an order's id in its place
+ORDER = "ORDER_ID"  # to be replaced by the id of an order
 
 STORY = (
     *("@timestamp", "service", "message", "outcome", "state", "status", "reason", "detail", "error"),
@@ -30,7 +30,7 @@ QUERIES = {
         "limit 1000",
     ),
     "takeovers": (
-        "filter uncertain = 1",  # how Logs Insights spells true
+        "filter uncertain = 1",  # Logs Insights writes true as 1
         "fields @timestamp, service, operation, key, attempt, message, receive_count, correlation_id",
         "sort @timestamp desc",
     ),

@@ -1,4 +1,7 @@
-"""One stage of the pipeline: a queue, its DLQ, and the function that empties it. All but the arguments is derived."""
+"""One stage of the pipeline: a queue, its DLQ and the function that consumes the queue.
+
+Times, limits, permissions and outputs are derived from the arguments.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,15 +16,19 @@ from stacks.constructs.function import AppFunction, allow, seconds, step_environ
 from stacks.constructs.queues import message_limit_bytes, private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import StatefulStack
-from stacks.times import Calls
+from stacks.times import RequestBudget
 
 
 class QueueConsumer(Construct):
-    """`functions/<function>` behind the queue `<queue>`, to which events of the types `takes` are sent.
+    """A queue, its DLQ, and the function `functions/<function>` that consumes the queue.
 
-    `calls` are the requests that one step may have to wait for, `may` what it is allowed besides its own queues.
-    `claims`: the step has an outside effect, so it can be taken over, and what is counted of that is watched.
-    `module`: where its handler is, if not there; `lane`: goes into the names of queues that are in a stage twice.
+    `queue`: the queue's name, such as `payments`. Several resources and outputs are named after it.
+    `consumes`: the event types that the relay sends to this queue.
+    `calls`: the requests that one step may have to wait for.
+    `permissions`: what the function may do, except for reading its queue and sending to its DLQ.
+    `claims`: whether the step has an effect outside its DynamoDB transaction, so that it claims its record.
+    `module`: the module of the handler, if it is not `functions.<function>.handler`.
+    `name_prefix`: part of the queues' names, if a stage has two queues of the same name.
     """
 
     def __init__(
@@ -32,20 +39,20 @@ class QueueConsumer(Construct):
         *,
         settings: Settings,
         data: StatefulStack,
-        takes: Sequence[str],
-        calls: Calls,
-        may: Sequence[iam.PolicyStatement],
+        consumes: Sequence[str],
+        calls: RequestBudget,
+        permissions: Sequence[iam.PolicyStatement],
         claims: bool = True,
         environment: Mapping[str, str] | None = None,
         layers: Sequence[lambda_.ILayerVersion] = (),
         module: str | None = None,
-        lane: str | None = None,
+        name_prefix: str | None = None,
     ) -> None:
         super().__init__(scope, queue.capitalize())
-        self.name, self.takes, self.calls, self.claims = queue, takes, calls, claims
-        flow, times = settings.flow(function), settings.times
-        self.timing = timing = times.timing(calls, window_s=flow.window_s)
-        name = queue_name(settings, f"{lane}-{queue}" if lane else queue)
+        self.name, self.consumes, self.calls, self.claims = queue, consumes, calls, claims
+        throughput, times = settings.throughput(function), settings.times
+        self.timing = timing = times.timing(calls, window_s=throughput.window_s)
+        name = queue_name(settings, f"{name_prefix}-{queue}" if name_prefix else queue)
 
         self.dlq = private_queue(
             self,
@@ -78,10 +85,10 @@ class QueueConsumer(Construct):
                 "DLQ_URL": self.dlq.queue_url,
                 "BACKOFF_BASE_S": seconds(times.backoff_base_s),
                 "BACKOFF_CAP_S": seconds(times.backoff_cap_s),
-                "CONCURRENCY": str(flow.batch_size),
+                "CONCURRENCY": str(throughput.batch_size),
                 **(environment or {}),
             },
-            may=[
+            permissions=[
                 allow(
                     self.queue.queue_arn,
                     "sqs:ReceiveMessage",
@@ -90,27 +97,27 @@ class QueueConsumer(Construct):
                     "sqs:ChangeMessageVisibility",
                 ),
                 allow(self.dlq.queue_arn, "sqs:SendMessage"),
-                *may,
+                *permissions,
             ],
         )
-        self.function.note_calls(calls)
-        # No filter: a message that a filter turns down is deleted, which no queue of orders and money may do.
+        self.function.add_calls_metadata(calls)
+        # No filter: Lambda deletes a message that does not match, and the order in the message would be lost.
         lambda_.EventSourceMapping(
             self,
             "Mapping",
             target=self.function,
             event_source_arn=self.queue.queue_arn,
-            batch_size=flow.batch_size,
-            max_batching_window=Duration.seconds(flow.window_s),
-            max_concurrency=flow.max_concurrency,
+            batch_size=throughput.batch_size,
+            max_batching_window=Duration.seconds(throughput.window_s),
+            max_concurrency=throughput.max_concurrency,
             report_batch_item_failures=True,
         )
         title = queue.capitalize()
         CfnOutput(Stack.of(self), f"{title}QueueUrl", value=self.queue.queue_url)
         CfnOutput(Stack.of(self), f"{title}DlqUrl", value=self.dlq.queue_url)
 
-    def admit(self, producers: Sequence[str]) -> None:
-        """Let these IAM ARNs send to the queue; the account's own principals need no more than their IAM policy."""
+    def allow_senders(self, producers: Sequence[str]) -> None:
+        """Allow these IAM ARNs to send to the queue. A principal of the same account needs its IAM policy only."""
         if producers:
             self.queue.add_to_resource_policy(
                 iam.PolicyStatement(
@@ -120,8 +127,8 @@ class QueueConsumer(Construct):
                 )
             )
 
-    def refuse_all_but(self, senders: Sequence[str]) -> None:
-        """Take messages from these IAM ARNs only, whatever an administrator's IAM policy allows others."""
+    def deny_other_senders(self, senders: Sequence[str]) -> None:
+        """Deny all other principals to send to the queue, even if their own IAM policy allows sending."""
         self.queue.add_to_resource_policy(
             iam.PolicyStatement(
                 effect=iam.Effect.DENY,
@@ -134,6 +141,6 @@ class QueueConsumer(Construct):
 
 
 def _by_name(scope: Construct, name: str) -> sqs.IQueue:
-    """The source queue by its name, since it and its DLQ can not both wait for the other to be made."""
+    """Refer to the source queue by name: the queue depends on its DLQ, so the DLQ cannot depend on the queue."""
     arn = Stack.of(scope).format_arn(service="sqs", resource=name, arn_format=ArnFormat.NO_RESOURCE_NAME)
     return sqs.Queue.from_queue_arn(scope, "Source", arn)

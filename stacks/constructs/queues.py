@@ -1,4 +1,4 @@
-"""Queues as this application wants them: encrypted, TLS only, named."""
+"""Queues of this application: named, encrypted, TLS only."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SQS_MESSAGE_LIMIT_BYTES = 1024 * 1024
 
 
 def message_limit_bytes(body_limit_bytes: int) -> int:
-    """The MaximumMessageSize of a source queue, which counts the body and the message attributes."""
+    """Return the MaximumMessageSize of a source queue: SQS counts the body and the message attributes."""
     return body_limit_bytes + ATTRIBUTES_LIMIT_BYTES
 
 

@@ -1,4 +1,4 @@
-"""The two that send events on: the relay from the outbox, and the sweep from orders that got stuck."""
+"""The two functions that send events: the relay from the outbox, and the sweep for orders that do not move."""
 
 import json
 import math
@@ -18,19 +18,19 @@ from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.queues import private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import OPEN_ORDERS, StatefulStack
-from stacks.times import Calls
+from stacks.times import RequestBudget
 
-# A completed record that has events to send. Only leaf values can be matched, so the outbox is one string.
+# A completed record with events to send. A filter matches leaf values only, therefore the outbox is one string.
 OUTBOX_FILTER = {"dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {"S": [{"exists": True}]}}}}
 RELAY_BATCH = 50
-# With halving, what one bad record costs the shard: about log2(batch) + retries runs of the relay.
+# With bisection, one bad record costs its shard about log2(batch) + retries runs of the relay.
 RELAY_RETRIES = 10
 
 
 class Relay(Construct):
-    """Reads the idempotency table's stream and sends each completed record's events to their queues.
+    """Read the stream of the idempotency table and send the events of each completed record to their queues.
 
-    `held_up_s`: seconds that one bad record can keep its shard waiting.
+    `held_up_s`: the longest time in seconds for which one bad record delays its shard.
     """
 
     def __init__(
@@ -43,16 +43,17 @@ class Relay(Construct):
             queue_name(settings, "relay-failures"),
             retention_s=settings.times.dlq_retention_s,
         )
-        routes = _takers(consumers)
-        # It sends in tens until its deadline and then raises, so it needs time for one request to each queue.
-        timing = settings.times.timing(Calls(aws=len(consumers) + 1))  # and one to park
+        routes = _consumers_by_type(consumers)
+        # The relay needs time for one batch of ten to each queue and for one message to its failure queue. If its
+        # deadline ends before it has sent all events, it raises, and Lambda runs it again.
+        timing = settings.times.timing(RequestBudget(aws=len(consumers) + 1))
         self.function = AppFunction(
             self,
             "relay",
             settings=settings,
             timeout_s=timing.timeout_s,
             environment={**_routes(self, routes), "DLQ_URL": self.failures.queue_url},
-            may=[
+            permissions=[
                 allow(
                     data.outbox_stream_arn,
                     "dynamodb:DescribeStream",
@@ -60,13 +61,13 @@ class Relay(Construct):
                     "dynamodb:GetShardIterator",
                     "dynamodb:ListStreams",
                 ),
-                *_may_send(routes),
+                *_send_permissions(routes),
                 allow(self.failures.queue_arn, "sqs:SendMessage"),
             ],
         )
         self.role_arn = self.function.execution_role.role_arn
         self.held_up_s = (math.ceil(math.log2(RELAY_BATCH)) + RELAY_RETRIES) * timing.timeout_s
-        # The plain resource: the CDK's own would let the function do more to the failure queue than send.
+        # The L1 resource: the L2 mapping would allow the function more on the failure queue than sending.
         lambda_.CfnEventSourceMapping(
             self,
             "Mapping",
@@ -75,7 +76,7 @@ class Relay(Construct):
             starting_position="TRIM_HORIZON",
             batch_size=RELAY_BATCH,
             bisect_batch_on_function_error=True,
-            # The relay names no single records, it raises; but one that did would be believed.
+            # This relay raises instead of reporting single records. The setting is for a relay that reports them.
             function_response_types=["ReportBatchItemFailures"],
             maximum_retry_attempts=RELAY_RETRIES,
             maximum_record_age_in_seconds=settings.times.stream_age_s,
@@ -85,14 +86,14 @@ class Relay(Construct):
 
 
 class Sweep(Construct):
-    """Sends again, on a schedule, the event that an unfinished order waits for: to its first taker, who moves it on."""
+    """Send the pending event of an unfinished order again, on a schedule, to the first queue that consumes it."""
 
     def __init__(
         self, scope: Construct, *, settings: Settings, data: StatefulStack, consumers: Sequence[QueueConsumer]
     ) -> None:
         super().__init__(scope, "Sweeping")
-        swept = {kind.type for kind in get_args(NextEvent)}
-        routes = {kind: takers[:1] for kind, takers in _takers(consumers).items() if kind in swept}
+        pending = {kind.type for kind in get_args(NextEvent)}
+        routes = {kind: consumers[:1] for kind, consumers in _consumers_by_type(consumers).items() if kind in pending}
         self.function = AppFunction(
             self,
             "sweep",
@@ -104,10 +105,10 @@ class Sweep(Construct):
                 "OPEN_ORDERS_INDEX": OPEN_ORDERS,
                 "SWEEP_AGE_S": seconds(settings.times.sweep_age_s),
             },
-            may=[
+            permissions=[
                 allow(f"{data.orders.table_arn}/index/{OPEN_ORDERS}", "dynamodb:Query"),
                 allow(data.orders.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),
-                *_may_send(routes),
+                *_send_permissions(routes),
             ],
         )
         self.role_arn = self.function.execution_role.role_arn
@@ -119,21 +120,21 @@ class Sweep(Construct):
         )
 
 
-def _takers(consumers: Sequence[QueueConsumer]) -> Mapping[str, Sequence[QueueConsumer]]:
-    """By event type: who takes it, in the pipeline's order."""
-    takers: dict[str, list[QueueConsumer]] = {}
+def _consumers_by_type(consumers: Sequence[QueueConsumer]) -> Mapping[str, Sequence[QueueConsumer]]:
+    """Return the consumers of each event type, in the order of the pipeline."""
+    found: dict[str, list[QueueConsumer]] = {}
     for consumer in consumers:
-        for event_type in consumer.takes:
-            takers.setdefault(event_type, []).append(consumer)
-    return takers
+        for event_type in consumer.consumes:
+            found.setdefault(event_type, []).append(consumer)
+    return found
 
 
 def _routes(scope: Construct, routes: Mapping[str, Sequence[QueueConsumer]]) -> Mapping[str, str]:
-    """Queue URLs by event type; a space stands between several."""
-    urls = {kind: " ".join(taker.queue.queue_url for taker in takers) for kind, takers in routes.items()}
+    """Return ROUTES: the queue URLs of each event type, separated by spaces."""
+    urls = {kind: " ".join(consumer.queue.queue_url for consumer in consumers) for kind, consumers in routes.items()}
     return {"ROUTES": Stack.of(scope).to_json_string(urls)}
 
 
-def _may_send(routes: Mapping[str, Sequence[QueueConsumer]]) -> list[iam.PolicyStatement]:
-    takers = dict.fromkeys(taker for takers in routes.values() for taker in takers)
-    return [allow(taker.queue.queue_arn, "sqs:SendMessage") for taker in takers]
+def _send_permissions(routes: Mapping[str, Sequence[QueueConsumer]]) -> list[iam.PolicyStatement]:
+    receivers = dict.fromkeys(consumer for consumers in routes.values() for consumer in consumers)
+    return [allow(receiver.queue.queue_arn, "sqs:SendMessage") for receiver in receivers]

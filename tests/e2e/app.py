@@ -1,4 +1,4 @@
-"""The deployed app in the hands of a test: ways in, witnesses, and a hard hand on its workers."""
+"""The deployed app as a test uses it: clients, observations, and a way to kill workers."""
 
 import os
 import signal

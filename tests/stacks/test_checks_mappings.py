@@ -14,16 +14,17 @@ from stacks.checks.mappings import (
     queue_mapping_has_no_filter,
     visibility_outlasts_the_retries_of_a_batch,
 )
-from tests.stacks.small import TIMES, Break, Fine, SmallApp
+from tests.stacks.minimal_app import TIMES, Break, Fine, MinimalApp
 
 FILTERS = {"Filters": [{"Pattern": '{"body": {"type": ["order.requested"]}}'}]}
 
 
-def second_mapping(app: SmallApp, max_concurrency: int | None) -> None:
+def second_mapping(app: MinimalApp, max_concurrency: int | None) -> None:
     other = sqs.Queue(
         app.stack,
         "Second",
         retention_period=Duration.days(7),
+        max_message_size_bytes=64 * 1024 + 8 * 1024,
         visibility_timeout=Duration.seconds(60),
         dead_letter_queue=sqs.DeadLetterQueue(queue=app.dlq, max_receive_count=TIMES.max_receives(60)),
     )
@@ -32,7 +33,7 @@ def second_mapping(app: SmallApp, max_concurrency: int | None) -> None:
     )
 
 
-def reserve(app: SmallApp, reserved: int, *concurrency: int | None) -> SmallApp:
+def reserve(app: MinimalApp, reserved: int, *concurrency: int | None) -> MinimalApp:
     app.override(app.function, "ReservedConcurrentExecutions", reserved)
     app.override(app.mapping, "ScalingConfig.MaximumConcurrency", concurrency[0])
     for each in concurrency[1:]:
@@ -40,21 +41,21 @@ def reserve(app: SmallApp, reserved: int, *concurrency: int | None) -> SmallApp:
     return app
 
 
-def by_alias(app: SmallApp) -> None:
+def by_alias(app: MinimalApp) -> None:
     alias = lambda_.Alias(app.stack, "Live", alias_name="live", version=app.function.current_version)
     app.override(app.mapping, "FunctionName", alias.function_arn)
 
 
-def alias_too_slow(app: SmallApp) -> None:
+def alias_too_slow(app: MinimalApp) -> None:
     by_alias(app)
     app.override(app.function, "Timeout", 11)
 
 
-def source_by_literal_arn(app: SmallApp) -> None:
+def source_by_literal_arn(app: MinimalApp) -> None:
     app.override(app.mapping, "EventSourceArn", "arn:aws:sqs:eu-west-1:123456789012:work")
 
 
-def arn_and_short(app: SmallApp) -> None:
+def arn_and_short(app: MinimalApp) -> None:
     source_by_literal_arn(app)
     app.override(app.queue, "VisibilityTimeout", 59)
 

@@ -13,7 +13,7 @@ from aws_cdk import aws_sqs as sqs
 
 from stacks.checks.keys import queue_keys_are_granted
 from stacks.checks.policies import functions_have_no_wildcards
-from tests.stacks.small import Break, Fine, SmallApp
+from tests.stacks.minimal_app import Break, Fine, MinimalApp
 
 WILD, KEYS = functions_have_no_wildcards, queue_keys_are_granted
 POLICY = "small/WorkerRole/DefaultPolicy"
@@ -24,18 +24,18 @@ def statement(action: Any, resource: Any, **more: Any) -> dict[str, Any]:
     return {"Effect": "Allow", "Action": action, "Resource": resource} | more
 
 
-def inline(app: SmallApp, **allows: Any) -> None:
+def inline(app: MinimalApp, **allows: Any) -> None:
     document = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", **allows}}
     app.override(app.role, "Policies", [{"PolicyName": "inline", "PolicyDocument": document}])
 
 
-def managed(app: SmallApp) -> None:
+def managed(app: MinimalApp) -> None:
     policy = iam.ManagedPolicy(app.stack, "Shared")
     policy.add_statements(iam.PolicyStatement(actions=["dynamodb:Scan"], resources=["*"]))
     app.role.add_managed_policy(policy)
 
 
-def plain_function(app: SmallApp) -> None:
+def plain_function(app: MinimalApp) -> None:
     """What `lambda.Function` makes if it is given no role."""
     lambda_.Function(
         app.stack,
@@ -46,16 +46,16 @@ def plain_function(app: SmallApp) -> None:
     )
 
 
-def mail(app: SmallApp, sender: str | None) -> None:
+def mail(app: MinimalApp, sender: str | None) -> None:
     condition = {"StringEquals": {"ses:FromAddress": sender}} if sender else None
     app.allow("ses:SendEmail", on="arn:aws:ses:eu-west-1:123456789012:identity/*", conditions=condition)
 
 
-def encrypt(app: SmallApp, queue: sqs.Queue, key: str) -> SmallApp:
+def encrypt(app: MinimalApp, queue: sqs.Queue, key: str) -> MinimalApp:
     return app.override(queue, "KmsMasterKeyId", key)
 
 
-def own_key(app: SmallApp, *granted: str) -> kms.Key:
+def own_key(app: MinimalApp, *granted: str) -> kms.Key:
     key = kms.Key(app.data, "Key")
     encrypt(app, app.queue, key.key_arn)
     if granted:
@@ -63,7 +63,7 @@ def own_key(app: SmallApp, *granted: str) -> kms.Key:
     return key
 
 
-def parks(app: SmallApp, *granted: str) -> None:
+def parks(app: MinimalApp, *granted: str) -> None:
     key = kms.Key(app.data, "Key")
     encrypt(app, app.dlq, key.key_arn)
     app.allow("sqs:SendMessage", on=app.dlq.queue_arn)
@@ -71,7 +71,7 @@ def parks(app: SmallApp, *granted: str) -> None:
         app.allow(*granted, on=key.key_arn)
 
 
-def by_key_policy(app: SmallApp) -> None:
+def by_key_policy(app: MinimalApp) -> None:
     key = kms.CfnKey(
         app.stack,
         "Key",
@@ -84,7 +84,7 @@ def by_key_policy(app: SmallApp) -> None:
     encrypt(app, app.queue, key.ref)
 
 
-def key_policy_for_another(app: SmallApp) -> None:
+def key_policy_for_another(app: MinimalApp) -> None:
     key = kms.CfnKey(
         app.stack,
         "Key",
@@ -96,14 +96,14 @@ def key_policy_for_another(app: SmallApp) -> None:
     encrypt(app, app.queue, key.ref)
 
 
-def by_alias(app: SmallApp) -> None:
+def by_alias(app: MinimalApp) -> None:
     key = kms.Key(app.data, "Key")
     alias = kms.Alias(app.data, "Alias", alias_name="alias/jobs", target_key=key)
     encrypt(app, app.queue, alias.alias_name)
     app.allow("kms:Decrypt", on=key.key_arn)
 
 
-def l2_grants(app: SmallApp) -> None:
+def l2_grants(app: MinimalApp) -> None:
     """The CDK's own grants, which add the key by themselves; its `kms:GenerateDataKey*` is another check's matter."""
     queue = sqs.Queue(app.stack, "Other", encryption_master_key=kms.Key(app.data, "Key"))
     app.allow("sqs:SendMessage", on=queue.queue_arn)

@@ -16,16 +16,16 @@ from stacks.checks.queues import (
     messages_get_at_least_three_receives,
     queues_accept_what_is_sent_to_them,
 )
-from tests.stacks.small import ALARM_TOPIC, Break, Fine, SmallApp
+from tests.stacks.minimal_app import ALARM_TOPIC, Break, Fine, MinimalApp
 
 ELSEWHERE = "arn:aws:sqs:eu-west-1:123456789012:of-another-app"
 
 
-def target(app: SmallApp, arn: Any) -> None:
+def target(app: MinimalApp, arn: Any) -> None:
     app.override(app.queue, "RedrivePolicy.deadLetterTargetArn", arn)
 
 
-def nested_dlq(app: SmallApp) -> None:
+def nested_dlq(app: MinimalApp) -> None:
     """The DLQ in a nested stack, with an alarm in the parent."""
     nested = NestedStack(app.stack, "Nested")
     dlq = sqs.Queue(nested, "Dlq", retention_period=Duration.days(14))
@@ -33,24 +33,24 @@ def nested_dlq(app: SmallApp) -> None:
     app.watch("NestedAlarm", dlq)
 
 
-def dlq_of_another_stack(app: SmallApp, days: int) -> None:
+def dlq_of_another_stack(app: MinimalApp, days: int) -> None:
     other = Stack(app.app, "other")
     dlq = sqs.Queue(other, "Dlq", retention_period=Duration.days(days))
     app.watch("OtherAlarm", dlq)
     target(app, dlq.queue_arn)
 
 
-def other_metric(app: SmallApp, metric: str) -> None:
+def other_metric(app: MinimalApp, metric: str) -> None:
     app.override(app.alarm, "MetricName", metric)
 
 
-def as_json(app: SmallApp) -> None:
+def as_json(app: MinimalApp) -> None:
     app.override(app.dlq, "QueueName", "parked")
     text = '{"deadLetterTargetArn": "arn:aws:sqs:eu-west-1:123456789012:parked", "maxReceiveCount": 245}'
     app.override(app.queue, "RedrivePolicy", text)
 
 
-def metric_math(app: SmallApp, expression: str = "FILL(v, 0)", threshold: int = 1, **others: sqs.Queue) -> None:
+def metric_math(app: MinimalApp, expression: str = "FILL(v, 0)", threshold: int = 1, **others: sqs.Queue) -> None:
     app.alarm.node.scope.node.try_remove_child("Alarm")  # type: ignore[union-attr]
     metrics = {
         name: queue.metric_approximate_number_of_messages_visible() for name, queue in {"v": app.dlq, **others}.items()
@@ -61,7 +61,7 @@ def metric_math(app: SmallApp, expression: str = "FILL(v, 0)", threshold: int = 
     app.override(alarm, "AlarmActions", [ALARM_TOPIC])
 
 
-def composite(app: SmallApp, tells: bool = True) -> None:
+def composite(app: MinimalApp, tells: bool = True) -> None:
     app.override(app.alarm, "AlarmActions", None)
     rule = cloudwatch.AlarmRule.from_alarm(app.alarm, cloudwatch.AlarmState.ALARM)
     made = cloudwatch.CompositeAlarm(app.stack, "Any", alarm_rule=rule)
@@ -125,14 +125,14 @@ BREAKS = [
         "a FIFO queue with a standard DLQ",
         lambda app: (app.override(app.queue, "FifoQueue", True), app.override(app.queue, "QueueName", "work.fifo")),
         "small/Queue",
-        ("is a FIFO queue", "small/Dlq a standard one"),
+        ("is a FIFO queue", "small/Dlq a standard queue"),
     ),
     Break(
         TYPE,
         "a standard queue with a FIFO DLQ",
         lambda app: (app.override(app.dlq, "FifoQueue", True), app.override(app.dlq, "QueueName", "dlq.fifo")),
         "small/Queue",
-        ("is a standard queue", "small/Dlq a FIFO one"),
+        ("is a standard queue", "small/Dlq a FIFO queue"),
     ),
     Break(
         LONGER,

@@ -8,26 +8,26 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_lambda as lambda_
 
 from stacks.checks.stage import no_payment_sandbox_or_faults_in_production
-from tests.stacks.small import Break, Fine, SmallApp
+from tests.stacks.minimal_app import Break, Fine, MinimalApp
 
 PLAY = no_payment_sandbox_or_faults_in_production
 
 
-def handler(app: SmallApp, name: str) -> None:
+def handler(app: MinimalApp, name: str) -> None:
     app.override(app.function, "Handler", name)
 
 
-def experiment(app: SmallApp) -> None:
+def experiment(app: MinimalApp) -> None:
     CfnResource(app.stack, "Chaos", type="AWS::FIS::ExperimentTemplate", properties={"Description": "kill it"})
 
 
-def own_url(app: SmallApp) -> str:
+def own_url(app: MinimalApp) -> str:
     url = app.relay.add_function_url(auth_type=lambda_.FunctionUrlAuthType.NONE).url
     app.env("PROVIDER_URL", url)
     return url
 
 
-def image(app: SmallApp, command: Any) -> None:
+def image(app: MinimalApp, command: Any) -> None:
     app.override(app.function, "ImageConfig", {"Command": command})
 
 

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from aws_cdk import aws_kinesis
 
+from stacks.checks.sample_record import completed_records, ttl_attribute
 from stacks.checks.streams import dropped_stream_records_are_kept, relay_sees_what_the_core_writes
-from stacks.checks.written import completed_records, ttl_attribute
 from stacks.constructs.senders import OUTBOX_FILTER
-from tests.stacks.small import Break, Fine, SmallApp
+from tests.stacks.minimal_app import Break, Fine, MinimalApp
 
 KEPT, RELAY = dropped_stream_records_are_kept, relay_sees_what_the_core_writes
 HERE = "small/Stream"
 
 
-def filtered(app: SmallApp, *patterns: Any) -> None:
+def filtered(app: MinimalApp, *patterns: Any) -> None:
     texts = [pattern if isinstance(pattern, str) else json.dumps(pattern) for pattern in patterns]
     app.override(app.stream, "FilterCriteria", {"Filters": [{"Pattern": text} for text in texts]})
 
@@ -25,7 +25,7 @@ def new_image(**attributes: Any) -> dict[str, Any]:
     return {"dynamodb": {"NewImage": attributes}}
 
 
-def kinesis(app: SmallApp, hours: int | None) -> None:
+def kinesis(app: MinimalApp, hours: int | None) -> None:
     stream = aws_kinesis.CfnStream(app.stack, "Events", shard_count=1, retention_period_hours=hours)
     app.override(app.stream, "EventSourceArn", stream.attr_arn)
     app.override(app.stream, "FilterCriteria", None)
@@ -110,14 +110,14 @@ BREAKS = [
         "a filter on an attribute that is not written",
         lambda app: filtered(app, new_image(events={"S": [{"exists": True}]})),
         HERE,
-        ("dynamodb.NewImage.events.S is not there",),
+        ("dynamodb.NewImage.events.S is missing",),
     ),
     Break(
         RELAY,
         "a filter on another type",
         lambda app: filtered(app, new_image(outbox={"L": [{"exists": True}]})),
         HERE,
-        ("dynamodb.NewImage.outbox.L is not there",),
+        ("dynamodb.NewImage.outbox.L is missing",),
     ),
     Break(
         RELAY,
@@ -140,13 +140,13 @@ BREAKS = [
         HERE,
         ("eventName is MODIFY", "INSERT"),
     ),
-    Break(RELAY, "a filter that is not JSON", lambda app: filtered(app, "outbox"), HERE, ("outbox", "can not be read")),
+    Break(RELAY, "a filter that is not JSON", lambda app: filtered(app, "outbox"), HERE, ("outbox", "cannot be read")),
     Break(
         RELAY,
         "a filter known only when it is deployed",
         lambda app: app.override(app.stream, "FilterCriteria.Filters.0.Pattern", app.parameter()),
         HERE,
-        ("${Unknown}", "can not be read before the deployment"),
+        ("${Unknown}", "cannot be read before the deployment"),
     ),
     Break(
         RELAY,

@@ -13,13 +13,13 @@ from stacks.checks.tables import (
     records_outlive_the_messages,
     tables_can_be_restored,
 )
-from tests.stacks.small import Break, Fine, SmallApp
+from tests.stacks.minimal_app import Break, Fine, MinimalApp
 
 OUTLIVE, EXPIRE = records_outlive_the_messages, records_expire_by_the_attribute_that_is_written
 SURVIVE, RESTORE = data_survives_deployments, tables_can_be_restored
 
 
-def global_table(app: SmallApp, *, recovery: bool) -> None:
+def global_table(app: MinimalApp, *, recovery: bool) -> None:
     dynamodb.TableV2(
         app.data,
         "Everywhere",
@@ -31,7 +31,7 @@ def global_table(app: SmallApp, *, recovery: bool) -> None:
     )
 
 
-def without_protection(app: SmallApp) -> None:
+def without_protection(app: MinimalApp) -> None:
     app.override(app.records, "PointInTimeRecoverySpecification", None)
     app.orders.apply_removal_policy(RemovalPolicy.DESTROY)
 
@@ -64,7 +64,7 @@ BREAKS = [
         "another TTL attribute",
         lambda app: app.override(app.records, "TimeToLiveSpecification.AttributeName", "ttl"),
         "data/Records",
-        ("TTL attribute ttl", "the core writes expiration"),
+        ("TTL attribute ttl", "the layer writes expiration"),
     ),
     Break(
         EXPIRE,

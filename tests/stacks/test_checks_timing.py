@@ -13,27 +13,27 @@ from stacks.checks.timing import (
     requests_of_a_step_fit_its_lease,
 )
 from stacks.times import CALLS
-from tests.stacks.small import TIMES, Break, Fine, SmallApp
+from tests.stacks.minimal_app import TIMES, Break, Fine, MinimalApp
 
 RIDE, PARKED = receives_ride_out_the_outage, messages_are_parked_before_they_expire
 LEASE, BATCH = requests_of_a_step_fit_its_lease, batches_fit_the_function_timeout
 NEEDED = TIMES.max_receives(60)
 
 
-def calls(app: SmallApp, aws: int, provider: int = 0) -> None:
+def calls(app: MinimalApp, aws: int, provider: int = 0) -> None:
     cast(CfnResource, app.function.node.default_child).add_metadata(CALLS, {"aws": aws, "provider": provider})
 
 
-def provider(app: SmallApp, read_s: str) -> SmallApp:
+def provider(app: MinimalApp, read_s: str) -> MinimalApp:
     app.env("PROVIDER_CONNECT_TIMEOUT_S", "1")
     return app.env("PROVIDER_READ_TIMEOUT_S", read_s)
 
 
-def receives(app: SmallApp, count: int) -> None:
+def receives(app: MinimalApp, count: int) -> None:
     app.override(app.queue, "RedrivePolicy.maxReceiveCount", count)
 
 
-def without_the_core(app: SmallApp, receives_: int) -> None:
+def without_the_core(app: MinimalApp, receives_: int) -> None:
     """An ordinary function: a message comes back after the visibility timeout of 60 s."""
     app.override(app.function, "Environment", None)
     receives(app, receives_)
@@ -66,7 +66,7 @@ BREAKS = [
         "half a back-off",
         lambda app: app.env("BACKOFF_CAP_S", None),
         "small/Mapping",
-        ("BACKOFF_CAP_S None can not be read",),
+        ("BACKOFF_CAP_S None cannot be read",),
     ),
     Break(
         RIDE,
@@ -164,7 +164,7 @@ BREAKS = [
         "a timeout known only when it is deployed",
         lambda app: app.env("CLIENT_READ_TIMEOUT_S", app.parameter()),
         "small/Worker",
-        ("CLIENT_READ_TIMEOUT_S", "${Unknown}", "can not be read before the deployment"),
+        ("CLIENT_READ_TIMEOUT_S", "${Unknown}", "cannot be read before the deployment"),
     ),
     Break(
         LEASE,
@@ -192,7 +192,7 @@ BREAKS = [
         "a batch size known only when it is deployed",
         lambda app: app.override(app.mapping, "BatchSize", app.parameter()),
         "small/Worker",
-        ("BatchSize ${Unknown} can not be read",),
+        ("BatchSize ${Unknown} cannot be read",),
     ),
 ]
 

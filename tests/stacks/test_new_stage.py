@@ -9,7 +9,7 @@ from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.senders import Relay, Sweep
 from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
-from stacks.times import Calls
+from stacks.times import RequestBudget
 from tests.harness.synth import new_app, read
 from tests.stacks.test_functions import allowed
 
@@ -26,9 +26,9 @@ def test_a_new_stage_is_one_line_and_all_the_rest_is_derived(tmp_path: Path) -> 
         "surveys",
         settings=SETTINGS,
         data=data,
-        takes=["order.reviewed"],
-        calls=Calls(aws=2),
-        may=[],
+        consumes=["order.reviewed"],
+        calls=RequestBudget(aws=2),
+        permissions=[],
     )
 
     found = read(app, tmp_path, "local")
@@ -46,8 +46,10 @@ def test_an_event_that_two_stages_take_goes_to_both_and_from_the_sweep_to_the_fi
     app = new_app(tmp_path, "local")
     data, pipeline = StatefulStack(app, "new-stateful", SETTINGS), Stack(app, "new-pipeline")
     consumers = [
-        QueueConsumer(pipeline, name, queue, settings=SETTINGS, data=data, takes=takes, calls=Calls(), may=[])
-        for name, queue, takes in (
+        QueueConsumer(
+            pipeline, name, queue, settings=SETTINGS, data=data, consumes=types, calls=RequestBudget(), permissions=[]
+        )
+        for name, queue, types in (
             ("email", "emails", ["order.paid"]),
             ("survey", "surveys", ["order.paid", "order.reviewed"]),
         )

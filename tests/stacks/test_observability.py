@@ -14,7 +14,7 @@ from stacks.observability import ObservabilityStack
 from stacks.pipeline import PipelineStack, Provider
 from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
-from stacks.times import Calls, SettingsError
+from stacks.times import RequestBudget, SettingsError
 from tests.harness.every_path import EveryPath, Line
 from tests.harness.synth import ROOT, SECRET_ARN, STAGES, Properties, Synthesised, new_app, read, synthesise
 
@@ -146,7 +146,7 @@ def test_the_runbooks_address_and_who_is_told_can_be_given(tmp_path: Path, prod:
     (subscription,) = found.of_type("AWS::SNS::Subscription").values()
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "on-call@example.com")
     assert prod.of_type("AWS::SNS::Subscription") == {}
-    with pytest.raises(SettingsError, match="alarm_email 'on-call' is not a mail address"):
+    with pytest.raises(SettingsError, match="alarm_email 'on-call' is not an email address"):
         settings_from({"stage": "prod", **STAGES["prod"], "alarm_email": "on-call"}.get)
 
 
@@ -309,9 +309,9 @@ def test_a_new_stage_is_watched_like_the_others_without_a_word(tmp_path: Path) -
             *("survey", "surveys"),
             settings=settings,
             data=data,
-            takes=["order.reviewed"],
-            calls=Calls(aws=2),
-            may=[],
+            consumes=["order.reviewed"],
+            calls=RequestBudget(aws=2),
+            permissions=[],
         )
     )
     ObservabilityStack(app, "new-observability", settings, data, pipeline)

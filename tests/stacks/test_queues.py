@@ -9,7 +9,7 @@ import pytest
 
 from shared.idempotency.sqs import delay_bounds
 from stacks import application
-from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Flow, settings_from
+from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Throughput, settings_from
 from tests.harness.synth import OPERATOR, PARTNER, STAGES, Synthesised, new_app, read
 
 DAY_S = 24 * 3600
@@ -57,7 +57,9 @@ def test_a_message_stays_invisible_for_six_timeouts_and_the_batching_window(each
 
 def test_a_queue_whose_function_waits_for_fuller_batches_stays_invisible_for_that_too(tmp_path: Path) -> None:
     app = new_app(tmp_path, "prod", **STAGES["prod"])
-    settings = replace(settings_from(app.node.try_get_context), flows={"email": Flow(batch_size=5, window_s=1)})
+    settings = replace(
+        settings_from(app.node.try_get_context), throughputs={"email": Throughput(batch_size=5, window_s=1)}
+    )
     application.synthesise(app, application.build(app, settings))
     email = consumer(read(app, tmp_path, "prod"), "Emails")
 
@@ -172,7 +174,7 @@ def test_concurrency_in_prod_is_bounded_as_the_settings_say(
 
 
 def test_concurrency_is_bounded_everywhere_else_by_the_usual_flow(local: Synthesised) -> None:
-    usual = Flow()
+    usual = Throughput()
     for name in CONSUMERS:
         assert consumer(local, name).mapping["ScalingConfig"] == {"MaximumConcurrency": usual.max_concurrency}
 

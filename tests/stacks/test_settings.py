@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Flow, Settings, Stage, settings_from
-from stacks.times import DAY_S, Calls, Client, SettingsError
+from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Settings, Stage, Throughput, settings_from
+from stacks.times import DAY_S, Client, RequestBudget, SettingsError
 from tests.harness.synth import ROOT, SECRET_ARN
 
 PROD = {"stage": "prod", "sender": "orders@prod.example", "provider_secret_arn": SECRET_ARN}
@@ -51,29 +51,29 @@ def test_times_that_do_not_fit_a_function_are_refused_with_both_values(
 ) -> None:
     times = replace(LAPTOP_TIMES, **changed)
     with pytest.raises(SettingsError) as refused:
-        times.timing(Calls(aws=4, provider=3))
+        times.timing(RequestBudget(aws=4, provider=3))
     assert all(value in str(refused.value) for value in values), refused.value
 
 
 def test_a_function_that_outlasts_its_caller_is_refused_with_both_values() -> None:
     with pytest.raises(SettingsError, match=r"timeout 53 s .* limit 29 s"):
-        AWS_TIMES.timing(Calls(aws=4, provider=3), limit_s=29)
+        AWS_TIMES.timing(RequestBudget(aws=4, provider=3), limit_s=29)
 
 
 @pytest.mark.parametrize(
-    ("flow", "message"),
+    ("throughput", "message"),
     [
-        ({"batch_size": 0}, "batch size 0: SQS gives 1 to 10"),
-        ({"batch_size": 11}, "batch size 11: SQS gives 1 to 10"),
-        ({"max_concurrency": 1}, "maximum concurrency 1: SQS takes 2 to 1000"),
-        ({"max_concurrency": 1001}, "maximum concurrency 1001: SQS takes 2 to 1000"),
-        ({"window_s": -1}, "window -1 s: SQS takes 0 to 300 s"),
-        ({"window_s": 301}, "window 301 s: SQS takes 0 to 300 s"),
+        ({"batch_size": 0}, "batch size 0: SQS accepts 1 to 10"),
+        ({"batch_size": 11}, "batch size 11: SQS accepts 1 to 10"),
+        ({"max_concurrency": 1}, "maximum concurrency 1: SQS accepts 2 to 1000"),
+        ({"max_concurrency": 1001}, "maximum concurrency 1001: SQS accepts 2 to 1000"),
+        ({"window_s": -1}, "window -1 s: SQS accepts 0 to 300 s"),
+        ({"window_s": 301}, "window 301 s: SQS accepts 0 to 300 s"),
     ],
 )
-def test_a_flow_that_sqs_does_not_take_is_refused(flow: dict[str, int], message: str) -> None:
+def test_a_flow_that_sqs_does_not_take_is_refused(throughput: dict[str, int], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        Flow(**flow)
+        Throughput(**throughput)
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_a_flow_that_sqs_does_not_take_is_refused(flow: dict[str, int], message:
         (PROD, {"api_rate": 201}, ["201", "200"]),
         (SANDBOX, {"provider_url": "https://api.stripe.com"}, ["stage sandbox", "https://api.stripe.com"]),
         (SANDBOX, {"provider_secret_arn": SECRET_ARN}, ["stage sandbox", SECRET_ARN]),
-        (SANDBOX, {"slow_s": 10}, ["slow for 10 s", "waits 10 s"]),
-        (SANDBOX, {"slow_s": None}, ["slow for None", "waits 10 s"]),
+        (SANDBOX, {"slow_s": 10}, ["takes 10 s", "waits 10 s"]),
+        (SANDBOX, {"slow_s": None}, ["takes None s", "waits 10 s"]),
         (SANDBOX, {"sender_identity": "other.example"}, ["'orders@sandbox.example'", "'other.example'"]),
-        (SANDBOX, {"configuration_set": "*"}, ["'*'", "SES takes 1 to 64 letters"]),
-        (SANDBOX, {"sender": "orders"}, ["'orders'", "mail address"]),
-        (SANDBOX, {"sender": "*@sandbox.example"}, ["'*@sandbox.example'", "mail address"]),
-        (SANDBOX, {"sender": "A <a@sandbox.example>"}, ["A <a@sandbox.example>", "mail address"]),
-        (SANDBOX, {"alarm_email": "a@"}, ["alarm_email 'a@'", "mail address"]),
+        (SANDBOX, {"configuration_set": "*"}, ["'*'", "SES accepts 1 to 64 letters"]),
+        (SANDBOX, {"sender": "orders"}, ["'orders'", "email address"]),
+        (SANDBOX, {"sender": "*@sandbox.example"}, ["'*@sandbox.example'", "email address"]),
+        (SANDBOX, {"sender": "A <a@sandbox.example>"}, ["A <a@sandbox.example>", "email address"]),
+        (SANDBOX, {"alarm_email": "a@"}, ["alarm_email 'a@'", "email address"]),
         (SANDBOX, {"producers": ("arn:aws:iam::1:role/?",)}, ["'arn:aws:iam::1:role/?'", "pattern"]),
         (SANDBOX, {"producers": ("123456789012",)}, ["'123456789012'", "ARN"]),
         (SANDBOX, {"operators": ("*",)}, ["'*'", "ARN"]),
@@ -121,10 +121,10 @@ def test_settings_that_contradict_each_other_are_refused_with_both_values(
             "prod needs provider_secret_arn: add `-c provider_secret_arn=",
         ),
         ({"stage": "dev"}, "stage 'dev' is unknown: -c stage=local, sandbox or prod"),
-        (SANDBOX | {"provider_secret_arn": SECRET_ARN}, "only prod talks to a real provider"),
-        (SANDBOX | {"endpoint": "http://127.0.0.1:4566"}, "only stage local has one"),
-        (PROD | {"endpoint": "http://127.0.0.1:4566"}, "only stage local has one"),
-        ({"provider_secret_arn": SECRET_ARN}, "only prod talks to a real provider"),
+        (SANDBOX | {"provider_secret_arn": SECRET_ARN}, "only prod has a real provider"),
+        (SANDBOX | {"endpoint": "http://127.0.0.1:4566"}, "only stage local has an endpoint"),
+        (PROD | {"endpoint": "http://127.0.0.1:4566"}, "only stage local has an endpoint"),
+        ({"provider_secret_arn": SECRET_ARN}, "only prod has a real provider"),
     ],
 )
 def test_a_context_that_lacks_or_contradicts_something_is_told_so(context: dict[str, str], message: str) -> None:
@@ -148,5 +148,5 @@ def test_nobody_is_named_unless_a_person_does() -> None:
 
 
 def test_every_flow_of_its_own_belongs_to_a_consumer() -> None:
-    for function in given(PROD).flows:
+    for function in given(PROD).throughputs:
         assert "sqs_handler(" in (ROOT / "functions" / function / "handler.py").read_text()

@@ -19,7 +19,7 @@ from shared.idempotency import client
 from tests.harness.http_lambda import serve
 from tests.harness.interceptor import Killed
 from tests.harness.moto_world import ENVIRONMENT, World
-from tests.harness.payment_fixtures import line, shop
+from tests.harness.payment_fixtures import payments, provider_connection
 
 from lab.faults import hooks
 from lab.faults.apply_fault import Machine
@@ -28,7 +28,7 @@ from lab.faults.plan import Fault, Kind
 from lab.faults.worker import Handler, Setup, Stall, Worker
 from lab.tests.faults.gateway import Gateway
 
-__all__ = ["line", "shop"]
+__all__ = ["payments", "provider_connection"]
 
 ROOT = Path(__file__).parents[3]
 VARIANT = "this-repo"

@@ -8,14 +8,14 @@ import pytest
 from aws_cdk import Stack
 from stacks.constructs.function import AppFunction, allow
 from stacks.settings import Settings, settings_from
-from stacks.times import Calls, SettingsError, Times
+from stacks.times import RequestBudget, SettingsError, Times
 from tests.harness.synth import STAGES, Synthesised, new_app, read
 
 from lab.faults.inject import FaultTableConstruct, inject, spare_for_stalls
 from lab.faults.worker import Setup
 from lab.faults.worker import Stall as SetupStall
 
-PAYMENT = Calls(aws=4, provider=3)
+PAYMENT = RequestBudget(aws=4, provider=3)
 RIGHTS = ["logs:CreateLogStream", "logs:PutLogEvents", "sqs:SendMessage", "dynamodb:PutItem", "dynamodb:DeleteItem"]
 
 
@@ -30,7 +30,7 @@ def with_room(times: Times) -> Times:
 
 
 def injected(
-    outdir: Path, *, stage: str = "local", calls: Calls = PAYMENT, name: str = "payment", **how: Any
+    outdir: Path, *, stage: str = "local", calls: RequestBudget = PAYMENT, name: str = "payment", **how: Any
 ) -> Synthesised:
     """A function on its own, with faults."""
     settings = how.pop("settings", None) or settings_of(stage)
@@ -43,7 +43,7 @@ def injected(
         settings=settings,
         timeout_s=timing.timeout_s,
         environment={"QUEUE_URL": "the-queue"},
-        may=[allow("arn:aws:sqs:eu-west-1:123456789012:q", "sqs:SendMessage")],
+        permissions=[allow("arn:aws:sqs:eu-west-1:123456789012:q", "sqs:SendMessage")],
         module=how.pop("module", None),
     )
     how = {"variant": "this-repo", "seed": 7, "percent": 12.5, "step_needs_s": timing.step_needs_s} | how

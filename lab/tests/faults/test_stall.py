@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from functions.payment.handler import handler
-from tests.harness.shop import WORKER_S, Delivery, Shop, metrics
+from tests.harness.payment import WORKER_S, Delivery, Payments, metrics
 
 from lab.faults.plan import Fault, Kind
 from lab.tests.faults.conftest import Bench
@@ -13,22 +13,22 @@ from lab.tests.faults.test_hooks import DONE, message
 
 
 def test_a_stalled_payment_is_taken_over_and_the_zombie_charges_nobody_and_writes_nothing(
-    bench: Bench, shop: Shop, capsys: pytest.CaptureFixture[str]
+    bench: Bench, payments: Payments, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    order = shop.order()
+    order = payments.order()
     original, copy = Delivery(order, "message-1"), Delivery(order, "message-2")
     taken: list[list[str]] = []
 
     def another_takes_it(seconds: float) -> None:
         bench.world.clock.advance(seconds)
-        taken.append(shop.deliver(copy))
+        taken.append(payments.deliver(copy))
 
     worker = bench.worker(handler, "payment", Fault(Kind.STALLED), sleep=another_takes_it)
     answer = worker({"Records": [original.record()]}, bench.world.context(WORKER_S))
 
     assert taken == [[]]
     assert answer == {"batchItemFailures": [{"itemIdentifier": "message-1"}]}
-    shop.settled_once()
+    payments.settled_once()
     counts = metrics(capsys.readouterr().out)
     assert (counts["Takeover"], counts["LeaseLost"], counts["FirstRun"]) == (1, 1, 1)
     assert bench.kinds() == [Kind.STALLED]

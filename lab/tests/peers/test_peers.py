@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import parse, plainest, play, replay
 from tests.schedules.faults import Fault
 from tests.schedules.invariants import broken, charges_of, orders_of
@@ -43,7 +43,9 @@ SHOWN = [(kind, schedule) for (_, kind), schedule in shown_schedules(published()
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_nothing(place: Bench, name: str) -> None:
+def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_nothing(
+    place: ExplorerEnvironment, name: str
+) -> None:
     played = play(place, COMPARED[name], [], 0, plainest)
 
     assert played.ended
@@ -56,14 +58,14 @@ def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_noth
 
 
 @pytest.mark.parametrize(("kind", "schedule"), SHOWN)
-def test_a_schedule_of_the_page_fails_each_time(place: Bench, kind: str, schedule: str) -> None:
+def test_a_schedule_of_the_page_fails_each_time(place: ExplorerEnvironment, kind: str, schedule: str) -> None:
     first, second = replay(place, schedule, COMPARED), replay(place, schedule, COMPARED)
 
     assert kind in {what.partition(":")[0] for what in first[1]}
     assert first == second
 
 
-def test_the_page_is_up_to_date(place: Bench) -> None:
+def test_the_page_is_up_to_date(place: ExplorerEnvironment) -> None:
     """Run `make peers` where this fails."""
     assert page(place, published()) == PAGE.read_text()
 
@@ -80,7 +82,7 @@ def part(call: Call) -> str:
     return "claim" if call.service == "dynamodb" else call.operation
 
 
-def mishap(place: Bench, schedule: str) -> tuple[str, Fault]:
+def mishap(place: ExplorerEnvironment, schedule: str) -> tuple[str, Fault]:
     """Which part of the work a schedule's fault strikes, and how."""
     scenario, moves = parse(schedule, COMPARED)
     at = next(number for number, move in enumerate(moves) if not move.isalnum())
@@ -98,7 +100,7 @@ def mishap(place: Bench, schedule: str) -> tuple[str, Fault]:
 @pytest.mark.parametrize("late", ["", "-late"])
 @pytest.mark.parametrize("schedule", [schedule for _, schedule in SHOWN])
 def test_a_fault_that_breaks_a_peer_leaves_this_repository_order_paid_once(
-    place: Bench, schedule: str, late: str
+    place: ExplorerEnvironment, schedule: str, late: str
 ) -> None:
     struck, fault = mishap(place, schedule)
 
@@ -142,7 +144,7 @@ TAMPERS = {"double_charge": charged_again, "charged_not_recorded": not_marked, "
 
 
 @pytest.mark.parametrize("kind", [rule.__name__ for rule in OUTCOME])
-def test_each_rule_finds_its_own_failure_only(place: Bench, kind: str) -> None:
+def test_each_rule_finds_its_own_failure_only(place: ExplorerEnvironment, kind: str) -> None:
     run = play(place, COMPARED[THIS_REPO], [], 0, plainest).run
     assert not broken(COMPARED[THIS_REPO], run, OUTCOME)
 
@@ -151,7 +153,7 @@ def test_each_rule_finds_its_own_failure_only(place: Bench, kind: str) -> None:
     assert {what.partition(":")[0] for what in broken(COMPARED[THIS_REPO], run, OUTCOME)} == {kind}
 
 
-def test_a_message_in_a_dlq_is_not_lost(place: Bench) -> None:
+def test_a_message_in_a_dlq_is_not_lost(place: ExplorerEnvironment) -> None:
     run = play(place, COMPARED[THIS_REPO], [], 0, plainest).run
     never_charged(run)
 

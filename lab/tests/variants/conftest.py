@@ -13,15 +13,15 @@ import botocore.endpoint
 import pytest
 import stripe
 from tests.harness.http_lambda import serve
-from tests.harness.line import WITNESS, Line
 from tests.harness.moto_world import World
-from tests.harness.payment_fixtures import line
-from tests.harness.witnesses import Mailbox, mailbox
+from tests.harness.observations import Mailbox, mailbox
+from tests.harness.payment_fixtures import provider_connection
+from tests.harness.provider_connection import OBSERVER, ProviderConnection
 
 from lab.tests.variants.steps import Shop
 from lab.variants import NAIVE, POWERTOOLS, Variant
 
-__all__ = ["line", "mailbox"]
+__all__ = ["mailbox", "provider_connection"]
 
 STEPS = ("order", "payment", "email")
 
@@ -32,7 +32,7 @@ _client, _resource = functools.cache(boto3.client), functools.cache(boto3.resour
 @pytest.fixture
 def shop_of(
     world: World,
-    line: Line,
+    provider_connection: ProviderConnection,
     mailbox: Mailbox,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[[Variant], Shop]]:
@@ -44,22 +44,22 @@ def shop_of(
     monkeypatch.setattr(boto3, "resource", _resource)
     clients: list[Any] = []
     monkeypatch.setattr(StreamRequestHandler, "disable_nagle_algorithm", True)  # its packets would wait 40 ms
-    with serve(line.handler) as url:
+    with serve(provider_connection.handler) as url:
         monkeypatch.setenv("PROVIDER_URL", url)
         monkeypatch.setenv("STRIPE_API_KEY", "sk_test_variant")
-        witness = stripe.StripeClient("sk_test_variant", stripe_account=WITNESS, base_addresses={"api": url})
+        observer = stripe.StripeClient("sk_test_variant", stripe_account=OBSERVER, base_addresses={"api": url})
 
         def make(variant: Variant) -> Shop:
             modules = _loaded(variant, monkeypatch)
             clients.extend(_clients_of(modules.values()))
             for client in clients:
                 world.wire.put_on(client)
-            return Shop(world, line, mailbox, witness, modules)
+            return Shop(world, provider_connection, mailbox, observer, modules)
 
         yield make
         for client in clients:
             world.wire.take_off(client)
-        assert not line.unspent, f"planned faults that never came up: {line.unspent}"
+        assert not provider_connection.unspent, f"planned faults that never came up: {provider_connection.unspent}"
 
 
 @pytest.fixture

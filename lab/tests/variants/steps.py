@@ -10,9 +10,9 @@ import pytest
 import stripe
 from aws_lambda_powertools.utilities.batch.exceptions import BatchProcessingError
 from tests.harness.interceptor import Killed
-from tests.harness.line import Line
 from tests.harness.moto_world import World
-from tests.harness.witnesses import Mailbox
+from tests.harness.observations import Mailbox
+from tests.harness.provider_connection import ProviderConnection
 
 NEXT = {"order": "payments", "payment": "emails"}
 STEP_OF = {"payments": "payment", "emails": "email"}
@@ -33,7 +33,7 @@ class Shop:
     """The three steps of a variant, and the effects on order ord_1 over 2500 EUR cents."""
 
     world: World
-    line: Line
+    connection: ProviderConnection
     mailbox: Mailbox
     provider: stripe.StripeClient  # the test's own
     steps: dict[str, ModuleType]

@@ -1,7 +1,7 @@
 """What each naive habit costs."""
 
 from tests.harness.interceptor import answer_lost, killed_after, killed_before, meanwhile, refused
-from tests.harness.line import refuses, through
+from tests.harness.provider_connection import refuses, through
 
 from lab.tests.variants.steps import PAID, Shop
 
@@ -71,7 +71,7 @@ def test_a_copy_that_fails_deletes_the_record_of_the_one_that_worked_and_the_cus
     message = naive.to_payment()
     # The copy has looked and not yet written when the other one does all of it; then the provider is busy.
     naive.world.wire.plan("PutItem", meanwhile(lambda: naive.deliver(message)))
-    naive.line.plan("confirm", through, refuses(429))
+    naive.connection.plan("confirm", through, refuses(429))
     assert not naive.deliver(message)
     assert not naive.remembers(message)
     assert naive.deliver(message)

@@ -33,7 +33,7 @@ class VariantStack(Stack):
             "RECEIPTS_BUCKET": data.receipts.bucket_name,
             "SENDER": settings.sender,
         }
-        may = [
+        permissions = [
             allow(records, *(f"dynamodb:{verb}Item" for verb in ("Get", "Put", "Update", "Delete"))),
             allow(rows, "dynamodb:PutItem", "dynamodb:UpdateItem"),
             allow(data.receipts.arn_for_objects("receipts/*"), "s3:PutObject"),
@@ -47,13 +47,13 @@ class VariantStack(Stack):
                 like.name,
                 settings=settings,
                 data=data,
-                takes=like.takes,
+                consumes=like.consumes,
                 calls=like.calls,
-                may=may,
+                permissions=permissions,
                 environment=environment,
                 module=f"{variant.package}.{step}",
-                lane=variant.name,
+                name_prefix=variant.name,
             )
             self.consumers.append(consumer)
             environment = {**environment, "NEXT_QUEUE_URL": consumer.queue.queue_url}
-            may = [*may, allow(consumer.queue.queue_arn, "sqs:SendMessage")]
+            permissions = [*permissions, allow(consumer.queue.queue_arn, "sqs:SendMessage")]

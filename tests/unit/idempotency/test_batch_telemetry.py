@@ -19,9 +19,9 @@ from shared.idempotency import (
 )
 from shared.idempotency.outbox import unpack
 from tests.harness.interceptor import answer_lost, cancelled, never_sent, refused
-from tests.harness.moto_world import World
+from tests.harness.layer_world import World
 from tests.unit.idempotency.conftest import Lines, Metrics
-from tests.unit.idempotency.kit import (
+from tests.unit.idempotency.core_helpers import (
     ParcelSent,
     ParcelWanted,
     completed,

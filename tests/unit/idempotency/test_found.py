@@ -7,8 +7,8 @@ import pytest
 
 from shared.idempotency import Busy, Damaged, KeyReused
 from shared.idempotency.records import Claim, StoredResult
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import claim, completed, once, put_record, record
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import claim, completed, once, put_record, record
 
 Ask = Callable[..., object]
 

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from shared.idempotency.records import Claim
 from shared.idempotency.store import Store
-from tests.harness.moto_world import World
+from tests.harness.layer_world import World
 
 KEY = "op#1"
 

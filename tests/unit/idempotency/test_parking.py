@@ -10,9 +10,10 @@ from botocore.exceptions import ClientError
 from shared.idempotency import Outcome, iso
 from shared.idempotency.sqs import park
 from tests.harness.interceptor import answer_lost, never_sent, refused
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import external
-from tests.unit.idempotency.messages import Record, deliver, sqs_record
+from tests.harness.layer_world import World
+from tests.harness.sqs_records import Record
+from tests.unit.idempotency.core_helpers import external
+from tests.unit.idempotency.messages import deliver, sqs_record
 
 TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1"
 

@@ -6,8 +6,8 @@ import pytest
 
 from shared.idempotency import Busy, KeyReused, Superseded
 from tests.harness.interceptor import answer_lost
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import KEY, acquire, claim, commit, completed, put_record, record, release
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import KEY, acquire, claim, commit, completed, put_record, record, release
 
 
 def test_a_release_ends_the_lease_now_and_keeps_the_count(world: World) -> None:

@@ -9,7 +9,7 @@ import stripe
 
 from shared.idempotency import epoch_ms, iso
 from tests.harness.driver import Pipeline
-from tests.harness.witnesses import Log, log
+from tests.harness.observations import Log, log
 from tests.unit.operate.test_audit import change, charge, order_done, order_placed
 from tests.unit.operate.test_dlq import parked
 from tools.ledger import Ledger, whole_second

@@ -20,7 +20,7 @@ from tests.harness.decoding import decode
 from tests.harness.interceptor import Killed, answer_lost, killed_before, meanwhile, refused
 from tests.harness.lost_messages import some_refused
 from tests.harness.moto_world import World
-from tests.harness.witnesses import Log, Metrics
+from tests.harness.observations import Log, Metrics
 
 AGE_S = 3600
 KINDS: dict[str, type[Event]] = {kind.type: kind for kind in (OrderRequested, OrderPlaced, OrderPaid, OrderDeclined)}

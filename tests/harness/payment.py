@@ -1,4 +1,4 @@
-"""What the payment tests do over and over."""
+"""The payment function in a test: orders, deliveries and observations."""
 
 import json
 from collections import Counter
@@ -14,8 +14,9 @@ from functions.payment.handler import charge, handler
 from shared.idempotency import Attempt, cloudevent, iso
 from shared.orders.events import Customer, Item, OrderPlaced, OrderRequested
 from tests.harness.interceptor import Killed
-from tests.harness.line import Line
 from tests.harness.moto_world import World
+from tests.harness.provider_connection import ProviderConnection
+from tests.harness.sqs_records import sqs_record
 
 WORKER_S = 120.0  # that a worker has; the timeouts in it are real, and a busy machine is slow
 LEASE_S = 123  # past the end of its lease, skew included
@@ -32,23 +33,16 @@ class Delivery:
     def record(self) -> dict[str, Any]:
         """As Lambda hands it over, received once more."""
         self.receives += 1
-        envelope = cloudevent(self.event, correlation_id="c-1", time=iso(0))
-        return {
-            "messageId": self.message_id,
-            "receiptHandle": f"handle of {self.message_id}",
-            "body": msgspec.json.encode(envelope).decode(),
-            "attributes": {"ApproximateReceiveCount": str(self.receives)},
-            "messageAttributes": {},
-            "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:payments",
-        }
+        body = msgspec.json.encode(cloudevent(self.event, correlation_id="c-1", time=iso(0))).decode()
+        return sqs_record(self.message_id, body, queue="payments", receive_count=self.receives)
 
 
 @dataclass
-class Shop:
-    """Orders, their deliveries, and the witnesses of what became of them."""
+class Payments:
+    """Orders, their deliveries, and what the tables and the ledger say about them."""
 
     world: World
-    line: Line
+    connection: ProviderConnection
     provider: stripe.StripeClient  # the test's own
 
     def order(self, order_id: str = "ord_1", method: str = "pm_card_visa", total: int = 2500) -> OrderPlaced:
@@ -146,7 +140,7 @@ class Shop:
         return [message["MessageAttributes"]["reason"]["StringValue"] for message in self.world.messages("dlq")]
 
     def settled_once(self, state: str = "paid") -> None:
-        """All witnesses agree: one charge that says so, one final state, a stored result, one event, nothing parked."""
+        """Assert one charge, the final state that belongs to it, a stored result, one event, and nothing parked."""
         assert self.charges() == [("succeeded" if state == "paid" else "failed", 2500)]
         assert self.state() == state
         assert self.result()["state"] == state

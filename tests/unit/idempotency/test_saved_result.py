@@ -7,8 +7,8 @@ import pytest
 from shared.idempotency import Attempt, EffectWithoutState, NotWritten, Outcome, RequestInDoubt, StoreError
 from shared.idempotency.engine import StepResult
 from tests.harness.interceptor import Fault, Killed, answer_lost, killed_before, refused
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import ParcelWanted, external, put_row, wanted, write
+from tests.harness.layer_world import ROWS_TABLE, World
+from tests.unit.idempotency.core_helpers import ParcelWanted, external, put_row, wanted, write
 
 KEY = "parcel.send#p1"
 DENIED = refused("AccessDeniedException")
@@ -89,7 +89,7 @@ def test_an_effect_that_the_row_refused_is_not_repeated_when_the_row_was_set_rig
     with pytest.raises(EffectWithoutState):
         sender.run(world)
     lapse(world)
-    world.dynamodb.delete_item(TableName="orders", Key={"order_id": {"S": "row"}})
+    world.dynamodb.delete_item(TableName=ROWS_TABLE, Key={"row_id": {"S": "row"}})
 
     assert sender.run(world).result == {"number": 1}
 

@@ -1,4 +1,4 @@
-"""The line to the provider: the real payment sandbox behind a real socket, and what can go wrong in between."""
+"""The connection to the provider: the real payment sandbox behind a socket, and the faults in between."""
 
 import json
 import re
@@ -21,7 +21,7 @@ CALLS = {
     r"POST /v1/payment_intents/[^/]+/cancel": "cancel",
 }
 
-WITNESS = "witness"  # the account that a test's own requests name, which are no part of the story
+OBSERVER = "observer"  # the account that a test's own requests name, which are no part of the story
 
 
 def through(apply: Apply) -> Answer:
@@ -81,7 +81,7 @@ def meanwhile(happens: Callable[[], object], then: Fault = through) -> Fault:
 
 
 @dataclass
-class Line:
+class ProviderConnection:
     """All payment intent requests, in order, and the faults that they meet."""
 
     calls: list[str] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Line:
         """The function behind the URL."""
         request = f"{event['requestContext']['http']['method']} {event['rawPath']}"
         call = next((call for route, call in CALLS.items() if re.fullmatch(route, request)), None)
-        if call is None or WITNESS in event["headers"].values():
+        if call is None or OBSERVER in event["headers"].values():
             return sandbox(event, context)
         self.calls.append(call)
         self.requests.append(event)

@@ -1,16 +1,16 @@
-"""DynamoDB requests drawn at random, in the forms that this repository uses: model and witness answer them alike."""
+"""DynamoDB requests drawn at random, in the forms that this repository uses: the model and moto answer them alike."""
 
 import random
 import re
 from typing import Any
 
 KEYS = ("a", "b", "c")
-# Attributes by type, so that no comparison is between types: the witnesses differ from AWS, and from each other, there.
+# Attributes by type. No comparison is between types: there moto and MiniStack differ from AWS and from each other.
 TEXTS, NUMBERS, FLAGS = ("s", "owner", "status"), ("n", "expiration"), ("f",)
 TABLES = {"idempotency": "id", "orders": "order_id"}
 
 
-class Draw:
+class RandomRequests:
     """One request after another from a seed."""
 
     def __init__(self, seed: int) -> None:

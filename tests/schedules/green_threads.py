@@ -1,8 +1,7 @@
-"""Threads of which one runs at a time: each hands the baton back when it is about to send a request.
+"""Green threads: one runs at a time, and each stops before it sends a request.
 
-A strand is a thread of a worker process; a process is one invocation of a handler. Strands are greenlets: a switch
-between them costs a microsecond, is exact, and leaves nothing to the machine's scheduler.
-https://greenlet.readthedocs.io/
+A process is one invocation of a handler, and a green thread is a thread of that process. Green threads are greenlets: a
+switch takes a microsecond and does not depend on the scheduler of the machine. https://greenlet.readthedocs.io/
 """
 
 from collections.abc import Callable
@@ -17,8 +16,8 @@ from tests.harness.interceptor import Killed
 from tests.schedules.dynamodb import digest
 
 
-class Strand:
-    """A thread, as far as production code can tell; it runs only between `resume` and its next `park`."""
+class GreenThread:
+    """A thread of production code. It runs only between `resume` and its next `park`."""
 
     def __init__(self, process: "Process", name: str, function: Callable[[], object]) -> None:
         self.process = process
@@ -27,16 +26,16 @@ class Strand:
         self.ended = False
         self.ids = 0  # how many ids it has made: they are deterministic, and its own
         self.inside = False  # in the provider's code, whose requests are not ours to interrupt
-        self.past = b""  # a digest of all that it has seen: it decides what the strand does next
+        self.past = b""  # a digest of all that it has seen: it decides what the thread does next
         self._fiber = _Fiber(self, function)
 
     def resume(self, order: Any = None) -> None:
-        """Let it run until it parks or ends. `order` is what its `park` returns."""
+        """Run the thread until it parks or ends. Its `park` returns `order`."""
         self._fiber.parent = greenlet.getcurrent()
         self._fiber.switch(order)
 
     def park(self, wants: Any) -> Any:
-        """Called by the strand itself: hand the baton back, and wait for an order."""
+        """Stop, and return the order of the next `resume`. Only the thread itself calls this."""
         self.parked_at = wants
         parent = self._fiber.parent
         assert parent is not None
@@ -45,7 +44,7 @@ class Strand:
         return order
 
     def run(self, function: Callable[[], object]) -> None:
-        """All of its life."""
+        """Run the function of the thread, from start to end."""
         try:
             if not self.process.dead:
                 function()
@@ -57,22 +56,22 @@ class Strand:
             self.ended = True
 
     def saw(self, *seen: object) -> None:
-        """Add to its past."""
+        """Add an observation to the past of the thread."""
         self.past = digest(self.past + repr(seen).encode())
 
     def new_id(self) -> str:
-        """An id that depends on this strand's own past only."""
+        """An id that depends on this thread's own past only."""
         self.ids += 1
         return f"{self.name}{self.ids}"
 
 
 @dataclass
 class Process:
-    """One invocation: its strands live and die together."""
+    """One invocation: its threads live and die together."""
 
     name: str
     deadline_ms: int
-    strands: list[Strand] = field(default_factory=list)
+    threads: list[GreenThread] = field(default_factory=list)
     dead: bool = False
     returned: bool = False
     result: Any = None
@@ -90,16 +89,16 @@ class Process:
 
         self.spawn(body).resume()
 
-    def spawn(self, function: Callable[[], object]) -> Strand:
+    def spawn(self, function: Callable[[], object]) -> GreenThread:
         """Another thread of this process."""
-        strand = Strand(self, self.name + ("" if not self.strands else str(len(self.strands))), function)
-        self.strands.append(strand)
-        return strand
+        thread = GreenThread(self, self.name + ("" if not self.threads else str(len(self.threads))), function)
+        self.threads.append(thread)
+        return thread
 
     @property
-    def parked(self) -> list[Strand]:
-        """Strands that wait for the baton."""
-        return [strand for strand in self.strands if strand.parked_at is not None]
+    def parked(self) -> list[GreenThread]:
+        """The threads that have stopped and may go on."""
+        return [thread for thread in self.threads if thread.parked_at is not None]
 
     @property
     def over(self) -> bool:
@@ -107,42 +106,42 @@ class Process:
         return self.dead or self.returned or self.crashed is not None
 
     def end(self) -> None:
-        """The process is gone: every strand is unwound, and sends nothing on its way."""
+        """End the process: unwind every thread. No thread sends anything on its way out."""
         self.dead = True
-        for strand in self.strands:
-            while strand.parked_at is not None:
-                strand.resume(Killed())
+        for thread in self.threads:
+            while thread.parked_at is not None:
+                thread.resume(Killed())
 
 
-JOIN = object()  # what a strand parks at that waits for others of its process
+JOIN = object()  # what a thread parks at that waits for others of its process
 
 
 class _Fiber(greenlet.greenlet):  # type: ignore[misc]
-    """The strand's own stack; its parent is whoever handed it the baton."""
+    """The stack of a thread. The parent is the greenlet that resumed the thread."""
 
-    def __init__(self, strand: Strand, function: Callable[[], object]) -> None:
-        super().__init__(lambda _: strand.run(function))
-        self.strand = strand
-
-
-def current() -> Strand:
-    """The strand that runs now."""
-    strand: Strand = greenlet.getcurrent().strand
-    return strand
+    def __init__(self, thread: GreenThread, function: Callable[[], object]) -> None:
+        super().__init__(lambda _: thread.run(function))
+        self.thread = thread
 
 
-def maybe_current() -> Strand | None:
-    """The strand that runs now; None in the explorer itself."""
-    return getattr(greenlet.getcurrent(), "strand", None)
+def current() -> GreenThread:
+    """The thread that runs now."""
+    thread: GreenThread = greenlet.getcurrent().thread
+    return thread
+
+
+def maybe_current() -> GreenThread | None:
+    """The thread that runs now; None in the explorer itself."""
+    return getattr(greenlet.getcurrent(), "thread", None)
 
 
 class Pool:
-    """Stands for ThreadPoolExecutor, whose threads become strands. A pool of one runs in its caller: the same order."""
+    """Replaces ThreadPoolExecutor by green threads. A pool of one runs its functions in the caller, in order."""
 
     def __init__(self, max_workers: int) -> None:
         self._owner = current()
         self._inline = max_workers == 1
-        self._started: list[Strand] = []
+        self._started: list[GreenThread] = []
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
         future: Future[Any] = Future()
@@ -156,13 +155,13 @@ class Pool:
         if self._inline:
             body()
         else:
-            strand = self._owner.process.spawn(body)
-            self._started.append(strand)
-            strand.resume()
+            thread = self._owner.process.spawn(body)
+            self._started.append(thread)
+            thread.resume()
         return future
 
     def shutdown(self, wait: bool = True) -> None:
-        while wait and not all(strand.ended for strand in self._started):
+        while wait and not all(thread.ended for thread in self._started):
             order = self._owner.park(JOIN)
             if isinstance(order, BaseException):
                 raise order

@@ -1,4 +1,4 @@
-"""What tests look at from outside: the mailbox, the log, the metrics."""
+"""What tests observe from outside: the mailbox, the log, the metrics."""
 
 import json
 from collections import Counter

@@ -1,7 +1,7 @@
-"""Puts the production code on the bench: its network, clock, chance and threads become the explorer's, nothing else.
+"""Runs the production code under the explorer's control: its network, clock, randomness and threads are replaced.
 
-All that is replaced stands here. Clients are made once and used for all schedules: with botocore's retries off they
-keep nothing from one to the next.
+Everything that is replaced is in this module. Clients are made once and used for all schedules: botocore's retries are
+off, so that clients keep no state between two schedules.
 """
 
 import functools
@@ -28,12 +28,13 @@ from functions.payment.provider import provider as payment_provider
 from shared.idempotency import Engine, StepResult, runtime, telemetry
 from shared.idempotency.records import Claim, StoredResult
 from shared.idempotency.store import Store
+from tests.harness import moto_world
 from tests.harness.interceptor import FakeClock
 from tests.schedules import provider
+from tests.schedules.botocore_cache import BotocoreCache
+from tests.schedules.green_threads import Pool, current, maybe_current
 from tests.schedules.model import QUEUE_URL, Call
 from tests.schedules.run import Run
-from tests.schedules.strands import Pool, current, maybe_current
-from tests.schedules.wire import Wire
 
 ROUTES = {
     "order.requested": QUEUE_URL + "orders",
@@ -41,28 +42,16 @@ ROUTES = {
     "order.paid": QUEUE_URL + "emails",
     "order.declined": QUEUE_URL + "emails",
 }
-# The local stage's times, in seconds.
+# The times are those of the local stage, in seconds.
 ENVIRONMENT = {
-    "AWS_ACCESS_KEY_ID": "model",
-    "AWS_SECRET_ACCESS_KEY": "model",
-    "AWS_DEFAULT_REGION": "eu-west-1",
+    **moto_world.ENVIRONMENT,
     "AWS_EC2_METADATA_DISABLED": "true",
-    "STAGE": "test",
-    "POWERTOOLS_METRICS_NAMESPACE": "EffectivelyOnce",
     "CLIENT_CONNECT_TIMEOUT_S": "0.1",
     "CLIENT_READ_TIMEOUT_S": "0.5",
-    "IDEMPOTENCY_TABLE": "idempotency",
-    "ORDERS_TABLE": "orders",
     "LEDGER_TABLE": "ledger",
-    "OPEN_ORDERS_INDEX": "open-orders",
     "SWEEP_AGE_S": "60",
-    "RECORD_TTL_S": str(30 * 86400),
-    "LEASE_SKEW_S": "2",
     "BACKOFF_BASE_S": "1",
     "BACKOFF_CAP_S": "4",
-    "CONCURRENCY": "4",
-    "RECEIPTS_BUCKET": "receipts",
-    "SENDER": "shop@example.com",
     "PROVIDER_URL": "https://provider.example",
     "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:provider",
     "PROVIDER_CONNECT_TIMEOUT_S": "0.1",
@@ -86,9 +75,7 @@ OF_FUNCTION = {
     "api": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0.6"},
 }
 
-_run_engine = Engine.run
 _make_client = functools.cache(runtime.make_client)
-_claim = Store.claim
 
 
 class OtherHandlers(Protocol):
@@ -108,12 +95,12 @@ class WorkersClock(FakeClock):
 
     def now_ms(self) -> int:
         """Epoch milliseconds."""
-        strand = maybe_current()
-        return self.ms + (strand.process.skew_ms if strand and not strand.inside else 0)
+        thread = maybe_current()
+        return self.ms + (thread.process.skew_ms if thread and not thread.inside else 0)
 
 
-class Bench:
-    """The place where runs happen, one after the other."""
+class ExplorerEnvironment:
+    """The surroundings of the handlers. One schedule runs at a time."""
 
     def __init__(self, others: OtherHandlers | None) -> None:
         self.clock = WorkersClock()
@@ -140,13 +127,13 @@ class Bench:
 
     def provider(self, make: Callable[[], Provider]) -> Provider:
         """The payment provider's client, one for each process. In a warm process it has the API key already."""
-        strand = current()
-        found: Provider = strand.process.provider or make()
-        if self.now_running.warm and strand.process.provider is None:
-            strand.inside = True
+        thread = current()
+        found: Provider = thread.process.provider or make()
+        if self.now_running.warm and thread.process.provider is None:
+            thread.inside = True
             found._connected()
-            strand.inside = False
-        strand.process.provider = found
+            thread.inside = False
+        thread.process.provider = found
         return found
 
     @property
@@ -155,8 +142,8 @@ class Bench:
         return self.run
 
     def new_id(self) -> str:
-        strand = maybe_current()
-        return strand.new_id() if strand else "0"
+        thread = maybe_current()
+        return thread.new_id() if thread else "0"
 
     def send(self, call: Call) -> Any:
         """Every request of a boto3 client."""
@@ -189,18 +176,21 @@ class _Even(random.Random):
 class ExplorerRuntime(runtime.Runtime):
     """The runtime of one function's processes. They share everything but the payment provider's client."""
 
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench.clock, _Even(0), bench.new_id, Pool, _make_client)  # type: ignore[arg-type]
-        self._bench = bench
+    def __init__(self, environment: ExplorerEnvironment) -> None:
+        super().__init__(environment.clock, _Even(0), environment.new_id, Pool, _make_client)  # type: ignore[arg-type]
+        self._environment = environment
 
     def single(self, key: object, make: Callable[[], Any]) -> Any:
         """Return the one object under a key."""
-        return self._bench.provider(make) if key is payment_provider else super().single(key, make)
+        return self._environment.provider(make) if key is payment_provider else super().single(key, make)
 
 
 @contextmanager
-def bench(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator[Bench]:
-    """Everything in place; as it was afterwards. `keep`: botocore's work is kept (wire.py)."""
+def explorer_environment(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator[ExplorerEnvironment]:
+    """Install the environment, and restore everything afterwards.
+
+    `keep`: requests and answers that botocore has translated are kept (botocore_cache.py). `others`: more handlers.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**ENVIRONMENT, **OF_FUNCTION["order"], "POWERTOOLS_SERVICE_NAME": "order"}.items():
             patch.setenv(name, value)
@@ -209,7 +199,7 @@ def bench(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator
         caches = (_make_client, *(others.CLIENTS if others else ()))
         for cache in caches:
             cache.cache_clear()
-        it = Bench(others)
+        it = ExplorerEnvironment(others)
         before = runtime.install(ExplorerRuntime(it))
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(stripe._api_requestor, "_generate_idempotency_key", it.new_id)
@@ -226,8 +216,8 @@ def bench(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator
             others.put_in_place(patch, it.clock)
         level = telemetry.logger.level if hasattr(telemetry.logger, "level") else logging.INFO
         telemetry.logger.setLevel(logging.CRITICAL)
-        wire = Wire(it.send, it.new_id, keep=keep)
-        patch.setattr(BaseClient, "_make_api_call", lambda client, *call: wire.make_api_call(client, *call))
+        cache = BotocoreCache(it.send, it.new_id, keep=keep)
+        patch.setattr(BaseClient, "_make_api_call", lambda client, *call: cache.make_api_call(client, *call))
         try:
             yield it
         finally:
@@ -237,24 +227,33 @@ def bench(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator
                 cache.cache_clear()
 
 
-def _observe(patch: pytest.MonkeyPatch, it: Bench) -> None:
-    """Look on, change nothing."""
+def _observe(patch: pytest.MonkeyPatch, it: ExplorerEnvironment) -> None:
+    """Record what the layer does, and change nothing."""
+    run_engine: Callable[..., StepResult] = _unobserved(Engine.run)
+    claim_in_store: Callable[..., Claim | StoredResult] = _unobserved(Store.claim)
 
     def run(self: Engine, step: Any, event: Any, deadline_ms: int, **options: Any) -> StepResult:
-        result = _run_engine(self, step, event, deadline_ms, **options)
+        result = run_engine(self, step, event, deadline_ms, **options)
         it.now_running.facts.returned(step.record_key(event), msgspec.to_builtins(result.result))
         return result
 
     def claimed(self: Store, *arguments: Any, **named: Any) -> Claim | StoredResult:
-        claim = _claim(self, *arguments, **named)
+        claim = claim_in_store(self, *arguments, **named)
         if isinstance(claim, Claim):
-            it.now_running.facts.told[current().name] = claim.uncertain
+            it.now_running.facts.uncertain[current().name] = claim.uncertain
         return claim
 
     def count(operation: str, counts: Counter[str]) -> None:
         for name, value in counts.items():
             it.now_running.facts.counted[f"{operation} {name}"] += value
 
+    vars(run)["unobserved"], vars(claimed)["unobserved"] = run_engine, claim_in_store
     patch.setattr(Engine, "run", run)
     patch.setattr(Store, "claim", claimed)
     patch.setattr(telemetry, "count", count)
+
+
+def _unobserved(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without the observer of an outer environment."""
+    found: Callable[..., Any] = getattr(function, "unobserved", function)
+    return found

@@ -15,7 +15,7 @@ from constructs import IConstruct
 
 from stacks.checks import CHECKS, Check
 from stacks.checks.assembly import templates_of
-from stacks.checks.model import Finding, Model
+from stacks.checks.model import Finding, Model, Template
 from stacks.settings import settings_from
 from tests.harness.synth import FLAGS, STAGES
 
@@ -25,7 +25,7 @@ TIMES = settings_from({"stage": "prod", **STAGES["prod"]}.get).times
 FILTER = '{"dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {"S": [{"exists": true}]}}}}'
 
 
-class SmallApp:
+class MinimalApp:
     """Queue and DLQ, a function on the queue, two tables, a relay; data in a stack of its own."""
 
     def __init__(self, outdir: Path, stage: str = "prod") -> None:
@@ -133,7 +133,7 @@ class SmallApp:
         self.override(alarm, "AlarmActions", [ALARM_TOPIC])
         return alarm
 
-    def override(self, of: IConstruct, path: str, value: Any) -> "SmallApp":
+    def override(self, of: IConstruct, path: str, value: Any) -> "MinimalApp":
         """The CDK's escape hatch, past all types and validation; None removes."""
         l1 = cast(CfnResource, of if isinstance(of, CfnResource) else of.node.default_child)
         if value is None:
@@ -142,10 +142,10 @@ class SmallApp:
             l1.add_property_override(path, value)
         return self
 
-    def env(self, name: str, value: Any) -> "SmallApp":
+    def env(self, name: str, value: Any) -> "MinimalApp":
         return self.override(self.function, f"Environment.Variables.{name}", value)
 
-    def allow(self, *actions: str, on: str, **props: Any) -> "SmallApp":
+    def allow(self, *actions: str, on: str, **props: Any) -> "MinimalApp":
         self.role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=[on], **props))
         return self
 
@@ -158,8 +158,11 @@ class SmallApp:
         CfnCondition(self.stack, "Either", expression=Fn.condition_equals(self.parameter(), "yes"))
         return {"Fn::If": ["Either", yes, no]}
 
+    def templates(self) -> list[Template]:
+        return templates_of(stack.template_full_path for stack in self.app.synth().stacks_recursively)
+
     def findings(self) -> list[tuple[Check, Finding]]:
-        model = Model(templates_of(self.app.synth()), self.settings)
+        model = Model(self.templates(), self.settings)
         return [(check, finding) for check in CHECKS for finding in check(model)]
 
 
@@ -169,7 +172,7 @@ class Break:
 
     check: Check
     what: str
-    how: Callable[[SmallApp], object]
+    how: Callable[[MinimalApp], object]
     at: str
     quotes: tuple[str, ...]
     stage: str = "prod"
@@ -178,7 +181,7 @@ class Break:
         return self.what.replace(" ", "_")
 
     def assert_found(self, outdir: Path) -> None:
-        app = SmallApp(outdir, self.stage)
+        app = MinimalApp(outdir, self.stage)
         self.how(app)
         found = [finding for check, finding in app.findings() if check is self.check]
         assert [finding.resource for finding in found] == [self.at]
@@ -193,13 +196,13 @@ class Fine:
     """Another form of what is right: no check may find anything."""
 
     what: str
-    how: Callable[[SmallApp], object]
+    how: Callable[[MinimalApp], object]
     stage: str = "prod"
 
     def __str__(self) -> str:
         return self.what.replace(" ", "_")
 
     def assert_fine(self, outdir: Path) -> None:
-        app = SmallApp(outdir, self.stage)
+        app = MinimalApp(outdir, self.stage)
         self.how(app)
         assert app.findings() == []

@@ -1,7 +1,7 @@
-"""botocore at speed. It is a pure function on both sides of the wire, so each distinct request is spelled, and each
-distinct answer read, by the real client once; what it made of them is kept. It saves three quarters of the time.
+"""A cache of botocore's work. botocore translates each distinct request and each distinct answer once.
 
-test_explorer.py shows that schedules end alike with and without it.
+Both translations are pure functions. The cache saves three quarters of the time of a search. test_explorer.py shows
+that schedules have the same traces without it.
 """
 
 import pickle
@@ -18,8 +18,8 @@ from tests.schedules.model import Call, read
 REAL = BaseClient._make_api_call  # type: ignore[attr-defined]
 
 
-class Wire:
-    """Stands behind every boto3 client. `send` carries a request and brings the answer, or raises."""
+class BotocoreCache:
+    """Replaces the network of every boto3 client. `send` takes a request and returns the answer, or raises."""
 
     def __init__(self, send: Callable[[Call], Any], new_token: Callable[[], str], *, keep: bool = True) -> None:
         self._send = send

@@ -1,4 +1,7 @@
-"""The completed record as the core writes it, found by letting the core write it to a client that keeps the request."""
+"""Completed idempotency records as the layer writes them.
+
+The layer itself writes them, to a client that keeps the request instead of sending it.
+"""
 
 import random
 import re
@@ -16,7 +19,7 @@ Image = dict[str, dict[str, Any]]
 
 @dataclass
 class _Client:
-    """A DynamoDB that answers yes."""
+    """A client that accepts every request and keeps the last one."""
 
     request: dict[str, Any] = field(default_factory=dict)
 
@@ -34,14 +37,14 @@ class _Clock:
         return NOW_S * 1000
 
     def sleep(self, seconds: float) -> None:
-        raise AssertionError(f"waited {seconds} s for a client that never refuses")
+        raise AssertionError(f"slept {seconds} s although the client accepts every request")
 
 
 @cache
 def completed_records() -> tuple[Image, ...]:
-    """What the stream shows of a step with no outside effect, and of one that was claimed and committed."""
+    """Return two records as the stream shows them: of a step without a claim, and of a step with one."""
     client = _Client()
-    store = Store(cast(Any, client), "records", _Clock(), random.Random(0), TTL_S, 1)  # noqa: S311 - never drawn
+    store = Store(cast(Any, client), "records", _Clock(), random.Random(0), TTL_S, 1)  # noqa: S311 - never used
     far_ms = NOW_S * 2000
     store.once("key", "f", owner="o", data="{}", outbox="[]", writes=(), correlation_id="c", deadline_ms=far_ms)
     once = client.request["TransactItems"][0]["Put"]["Item"]
@@ -52,13 +55,13 @@ def completed_records() -> tuple[Image, ...]:
 
 
 def ttl_attribute() -> str:
-    """The attribute that holds now + TTL, whatever it is called."""
+    """Return the name of the attribute that contains now + TTL."""
     [name] = {n for image in completed_records() for n, value in image.items() if value == {"N": str(NOW_S + TTL_S)}}
     return name
 
 
 def _updated(image: Image, request: dict[str, Any]) -> Image:
-    """The item after an update of the form `SET a = :a, #b = :b, … REMOVE c, #d`; what is computed is left out."""
+    """Return the item after an update `SET a = :a, #b = :b REMOVE c, #d`. Computed values are left out."""
     names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
     setting, _, removing = request["UpdateExpression"].partition("REMOVE ")
     found = {names.get(n, n): values[v] for n, v in re.findall(r"([#\w]+) = (:\w+)\b", setting)}

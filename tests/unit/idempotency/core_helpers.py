@@ -1,4 +1,4 @@
-"""Short words for the tests of the core, and a made-up pipeline for it: it knows no orders, so it sends parcels."""
+"""Helpers for the tests of the layer, with steps of their own that send parcels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from shared.idempotency import Attempt, Effect, Event, Image, NotDone, Outcome, Step, StepError, Write, step
 from shared.idempotency.records import Claim, StoredResult
-from tests.harness.moto_world import World
+from tests.harness.layer_world import ROWS_TABLE, World
 
 KEY = "op#1"
 FINGERPRINT = "v1:a"
@@ -170,18 +170,18 @@ def write(row: str = "row", facts: str = "mine") -> Write:
     def judge(image: Image | None) -> StepError | None:
         return None if image and image["facts"]["S"] == facts else NotDone(f"{row} holds {plain(image)}")
 
-    item = spelled({"order_id": row, "facts": facts})
-    put = {"TableName": "orders", "Item": item, "ConditionExpression": "attribute_not_exists(order_id)"}
+    item = spelled({"row_id": row, "facts": facts})
+    put = {"TableName": ROWS_TABLE, "Item": item, "ConditionExpression": "attribute_not_exists(row_id)"}
     return Write({"Put": put}, judge)
 
 
 def put_row(world: World, row: str = "row", facts: str = "mine") -> None:
-    world.dynamodb.put_item(TableName="orders", Item=spelled({"order_id": row, "facts": facts}))
+    world.dynamodb.put_item(TableName=ROWS_TABLE, Item=spelled({"row_id": row, "facts": facts}))
 
 
 def row(world: World, name: str = "row") -> str | None:
     """The facts that a row holds."""
-    return plain(world.row(name)).get("facts")
+    return plain(world.item(ROWS_TABLE, {"row_id": {"S": name}})).get("facts")
 
 
 Ready = Callable[[float], object]  # a call that only needs to be told how many seconds it has

@@ -35,15 +35,14 @@ class Ledger:
 
     def charges(self) -> list[dict[str, Any]]:
         """Return every charge that was executed, succeeded or failed, newest first."""
-        return [charge for page in self._pages("/v1/charges") for charge in page]
+        return list(self._entries("/v1/charges"))
 
     def charges_by_order(self) -> Iterator[tuple[str, Charge]]:
         """Return every charge with the id of its order, newest first. Other applications' charges are left out."""
-        for page in self._pages("/v1/charges"):
-            for charge in page:
-                order_id = order_of(charge) or ""
-                if ORDER_ID.fullmatch(order_id):
-                    yield order_id, parse_charge(charge)
+        for charge in self._entries("/v1/charges"):
+            order_id = order_of(charge) or ""
+            if ORDER_ID.fullmatch(order_id):
+                yield order_id, parse_charge(charge)
 
     def charges_of(self, order_id: str) -> list[dict[str, Any]]:
         """Return the charges of one order, newest first."""
@@ -52,14 +51,13 @@ class Ledger:
     def charges_of_intent(self, intent_id: str) -> list[Charge]:
         """Return the charges of one intent, newest first. Returns none if the provider does not know the intent."""
         try:
-            pages = self._pages("/v1/charges", payment_intent=intent_id)
-            return [parse_charge(charge) for page in pages for charge in page]
+            return [parse_charge(charge) for charge in self._entries("/v1/charges", payment_intent=intent_id)]
         except stripe.InvalidRequestError:
             return []
 
     def intents(self) -> list[dict[str, Any]]:
         """Return every payment intent, newest first."""
-        return [intent for page in self._pages("/v1/payment_intents") for intent in page]
+        return list(self._entries("/v1/payment_intents"))
 
     def intent(self, intent_id: str) -> dict[str, Any] | None:
         """Return an intent, or None if the provider does not know it."""
@@ -74,27 +72,25 @@ class Ledger:
         It reads page by page, because Stripe's search is a minute or more behind.
         """
         found: list[dict[str, Any]] = []
-        read = 0
-        for page in self._pages("/v1/payment_intents"):
-            for intent in page:
-                if iso(intent["created"] * 1000) < since[:19]:
-                    return found, True
-                if order_of(intent) == order_id:
-                    found.append(intent)
-            read += len(page)
-            if read >= INTENTS_MAX:
+        for count, intent in enumerate(self._entries("/v1/payment_intents")):
+            if iso(intent["created"] * 1000) < since[:19]:
+                return found, True
+            if count >= INTENTS_MAX:
                 return found, False
+            if order_of(intent) == order_id:
+                found.append(intent)
         return found, True
 
     def prune_keys(self) -> None:
         """Delete all idempotency keys of the payment sandbox. A real provider deletes them after a day."""
         self._request("delete", "/v1/sandbox/idempotency_keys")
 
-    def _pages(self, path: str, **query: str) -> Iterator[list[dict[str, Any]]]:
+    def _entries(self, path: str, **query: str) -> Iterator[dict[str, Any]]:
+        """Return the entries of a list, newest first. Each page is read when its first entry is needed."""
         cursor: dict[str, str] = {}
         while True:
             page = self._request("get", path, limit=PAGE, **query, **cursor)
-            yield page["data"]
+            yield from page["data"]
             if not page["has_more"]:
                 return
             cursor = {"starting_after": page["data"][-1]["id"]}

@@ -1,11 +1,11 @@
 """Read the state of all variants, only what is new where possible."""
 
-import urllib.error
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+import stripe
 from tools.local import processes
 from tools.local.observe import QUEUES, Depth, Ledger, Mail, Mailbox, Queues, Tables
 from tools.local.running import Running
@@ -55,13 +55,13 @@ class NewCharges(Ledger):
         """Add new charges. Returns False if the provider is stopped."""
         known_in_a_row = 0
         try:
-            for charge in self._pages("/v1/charges"):
+            for charge in self._entries("/v1/charges"):
                 known_in_a_row = known_in_a_row + 1 if charge["id"] in self._known else 0
                 if known_in_a_row >= AGAIN:
                     break
                 self._known.setdefault(charge["id"], charge)
-        except urllib.error.HTTPError as refused:
-            if refused.code != HTTPStatus.TOO_MANY_REQUESTS:
+        except stripe.StripeError as error:
+            if error.http_status != HTTPStatus.TOO_MANY_REQUESTS:
                 raise
             return False
         newest = sorted(self._known.values(), key=lambda charge: str(charge["id"]))[-AGAIN:]

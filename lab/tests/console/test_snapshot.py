@@ -1,12 +1,10 @@
 """What is read, and how little of it again."""
 
-import io
-import urllib.error
 from collections.abc import Iterator
-from email.message import Message
 from pathlib import Path
 from typing import Any
 
+import stripe
 from tools.local.running import Running
 
 from lab.console.snapshot import AGAIN, NewCharges
@@ -27,10 +25,10 @@ class Ledger(NewCharges):
     def charge(self, order_id: str) -> None:
         self.entries.append({"id": f"ch_{len(self.entries):05}", "metadata": {"order_id": order_id}})
 
-    def _pages(self, path: str) -> Iterator[Plain]:
+    def _entries(self, path: str, **_: str) -> Iterator[Plain]:
         assert path == "/v1/charges"
         if self.refuses:
-            raise urllib.error.HTTPError("url", self.refuses, "no", Message(), io.BytesIO())
+            raise stripe.APIError("no", http_status=self.refuses)
         for entry in reversed(self.entries):
             self.served += 1
             yield entry

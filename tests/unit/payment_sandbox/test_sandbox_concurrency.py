@@ -12,7 +12,7 @@ from tests.unit.payment_sandbox.conftest import Sandbox, untyped
 
 def code_of(error: BaseException | None) -> str | None:
     """Return Stripe's code of an error."""
-    return error and untyped(error).error.code
+    return None if error is None else str(untyped(error).error.code)
 
 
 def test_a_cancel_between_read_and_write_of_a_confirmation_prevents_the_charge(

@@ -9,12 +9,12 @@ from stacks.checks.model import Template
 
 
 def templates_of(paths: Iterable[str]) -> list[Template]:
-    """Read the templates at `paths`, which lie in a cloud assembly, and of every stack nested in one of them."""
+    """Read the templates at `paths` in a cloud assembly, and the templates of their nested stacks."""
     return [template for path in map(Path, paths) for template in _with_nested(_read(path), path.parent)]
 
 
 def _read(path: Path) -> Template:
-    """The manifest beside the template knows the name that a stack has in CloudFormation."""
+    """Read one template. The manifest beside it has the stack's name in CloudFormation."""
     artifacts = json.loads((path.parent / "manifest.json").read_text())["artifacts"]
     [(key, properties)] = [
         (key, artifact["properties"])

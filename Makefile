@@ -1,7 +1,7 @@
-# make help tells what there is. Every target sets up what it needs by itself, once.
+# `make help` lists the targets. Each target installs what it needs, once.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock check test lint types unit verify replay mutants stacks e2e up down invoke logs synth diff deploy destroy smoke \
+.PHONY: help setup lock check test lint types unit verify replay mutants stacks e2e up down order invoke logs synth diff deploy destroy smoke \
 	dlq redrive audit trace pause resume forget discard recover clean
 
 PYTHON_PACKAGES := .venv/.done
@@ -12,30 +12,43 @@ SOURCES := $(wildcard app.py) stacks functions shared tests tools
 
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
-CDK := .venv/bin/node node_modules/aws-cdk/bin/cdk
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export CDK_DISABLE_CLI_TELEMETRY := true
 
-# Stops where a variable is not given: $(call need,ORDER,ord_1)
-need = $(if $($(1)),,$(error make $@ needs $(1)=$(2)))
+# The values of these variables reach the tools as they are. make would expand `$(...)` in a value from the command line,
+# and the shell would expand it once more: an order id or a queue name may come from a stranger.
+ifeq ($(origin EMAIL),environment) # a person's own address, as git reads it, and not a value for make
+EMAIL :=
+endif
+VALUES := AGE AMOUNT EMAIL FROM FUNCTION KEY MAX METHOD ORDER PORT QUEUE REASON STAGE
+$(foreach name,$(VALUES),$(eval override $(name) := $$(value $(name))))
 
-help: ## this list
+# Stop if a variable has no value: $(call need,ORDER,ord_1)
+need = $(if $($(1)),,$(error make $@ needs $(1)=$(2)))
+# The value of a variable as one word of the shell, and an option with it if there is a value.
+quote = '$(subst ','\'',$($(1)))'
+option = $(if $($(2)),--$(1) $(call quote,$(2)))
+
+help: ## print this list
 	@awk -F ':.*## ' '/^## /{ printf "\n%s\n", substr($$0, 4) } /^[a-z0-9-]+:.*## /{ printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\n'
 
 ## On the laptop: a local AWS, no account, no Docker
 
-up: $(READY) ## start it, deploy the app, leave it running (PORT=4566; without, a free one)
-	@$(PY) -m tools.local up $(if $(PORT),--port $(PORT))
+up: $(READY) ## start a local AWS, deploy the application, leave it running (PORT=4566; default: a free port)
+	@$(PY) -m tools.local up $(call option,port,PORT)
 
-down: $(PYTHON_PACKAGES) ## end it
+down: $(PYTHON_PACKAGES) ## stop the local AWS and delete its data
 	@$(PY) -m tools.local down
 
-invoke: $(PYTHON_PACKAGES) ## run a function with its sample event on what `make up` started (FUNCTION=order)
-	@$(PY) -m tools.local invoke $(FUNCTION)
+order: $(PYTHON_PACKAGES) ## post an order, wait until it is final, print its story (METHOD=pm_card_visa EMAIL= AMOUNT=2500 STAGE=sandbox)
+	@$(PY) -m tools.order $(call option,stage,STAGE) $(call option,method,METHOD) $(call option,email,EMAIL) $(call option,amount,AMOUNT)
 
-logs: $(PYTHON_PACKAGES) ## print what a function logged there (FUNCTION=order)
-	@$(PY) -m tools.local logs $(FUNCTION)
+invoke: $(PYTHON_PACKAGES) ## invoke a function with its sample event (FUNCTION=order)
+	@$(PY) -m tools.local invoke $(call quote,FUNCTION)
+
+logs: $(PYTHON_PACKAGES) ## print the log of a function (FUNCTION=order)
+	@$(PY) -m tools.local logs $(call quote,FUNCTION)
 
 ## Checks
 
@@ -43,11 +56,11 @@ check: $(PYTHON_PACKAGES) ## the inner loop, under a minute: ruff, import rules,
 	.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/mypy shared functions
-	$(PYTEST) -n 2 $(addprefix tests/unit/,idempotency orders api order payment email relay sweep)
+	$(PYTEST) -n 2 --dist worksteal $(addprefix tests/unit/,idempotency orders api order payment email relay sweep)
 
-test: lint types unit stacks e2e ## everything a change must pass
+test: lint types unit stacks e2e ## run everything that a change must pass
 
-lint: $(READY) ## ruff, its formatter, import rules, and GitHub's own check of the workflow
+lint: $(READY) ## run ruff, its formatter, import rules, and GitHub's own check of the workflow
 	.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/node tools/workflows.mjs .github/workflows/*.yml
@@ -55,8 +68,8 @@ lint: $(READY) ## ruff, its formatter, import rules, and GitHub's own check of t
 types: $(PYTHON_PACKAGES) ## mypy --strict
 	.venv/bin/mypy $(SOURCES)
 
-unit: $(PYTHON_PACKAGES) ## the core, the functions, every schedule with one fault: no AWS, minutes
-	$(PYTEST) -n 2 tests/unit tests/schedules
+unit: $(PYTHON_PACKAGES) ## run all unit tests and every schedule with one fault (no AWS; minutes)
+	$(PYTEST) -n 2 --dist worksteal tests/schedules tests/unit
 
 verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random walks (minutes; DEEP=1 with two copies of a message: hours)
 	@$(PY) -m tests.schedules verify $(if $(DEEP),--deep)
@@ -64,73 +77,73 @@ verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random wa
 replay: $(PYTHON_PACKAGES) ## show a schedule call by call (SCHEDULE=payment:pAAA?pBA, as a failing test prints it)
 	$(call need,SCHEDULE,'payment:pAAA?pBA' (in quotes))@$(PY) -m tests.schedules replay '$(SCHEDULE)'
 
-mutants: $(PYTHON_PACKAGES) ## break the code in named ways; each must be noticed (minutes)
+mutants: $(PYTHON_PACKAGES) ## break the code in named ways, and fail if no test notices (minutes)
 	@$(PY) -m tests.schedules mutants
 
-stacks: $(READY) $(WHEELS) ## the synthesised templates
+stacks: $(READY) $(WHEELS) ## test the synthesised templates
 	$(PYTEST) tests/stacks
 
-e2e: $(READY) ## the app, deployed to a local AWS of its own
-	$(PYTEST) tests/e2e
+e2e: $(READY) ## test the application on a local AWS of its own
+	$(PYTEST) -n 2 --dist worksteal tests/e2e
 
 ## A real account
 
-# What is missing is said before a minute of installing, for which Python alone has to be there.
+# Checks the arguments before a minute of installing. The check needs Python only.
 asked-%: $(PYTHON_PACKAGES)
-	@$(PY) -m tools.account $* $(STAGE) --ask
+	@$(PY) -m tools.account $* $(call quote,STAGE) --ask
 
 synth: asked-synth $(READY) $(WHEELS) ## write the templates to cdk.out/ (STAGE=local|sandbox|prod)
-	@$(PY) -m tools.account synth $(STAGE)
+	@$(PY) -m tools.account synth $(call quote,STAGE)
 
 diff: asked-diff $(READY) $(WHEELS) ## show what a deploy would change (STAGE=sandbox SENDER=you@example.com)
-	@$(PY) -m tools.account diff $(STAGE)
+	@$(PY) -m tools.account diff $(call quote,STAGE)
 
 deploy: asked-deploy $(READY) $(WHEELS) ## deploy, after you confirm account, region and stage (STAGE=sandbox SENDER=you@example.com; ALARM_EMAIL= RUNBOOK_URL= PRODUCERS= OPERATORS= PROVIDER_SECRET_ARN=)
-	@$(PY) -m tools.account deploy $(STAGE)
+	@$(PY) -m tools.account deploy $(call quote,STAGE)
 
-destroy: asked-destroy $(READY) $(WHEELS) ## take it down again, after you confirm the same (STAGE=sandbox)
-	@$(PY) -m tools.account destroy $(STAGE)
+destroy: asked-destroy $(READY) $(WHEELS) ## delete the deployment, after you confirm the same (STAGE=sandbox)
+	@$(PY) -m tools.account destroy $(call quote,STAGE)
 
-smoke: $(READY) ## send a handful of orders, each several times, and see what became of them (STAGE=local|sandbox)
-	@$(PY) -m tools.smoke $(STAGE)
+smoke: $(READY) ## send a few orders, each several times, and check the outcome of each (STAGE=local|sandbox)
+	@$(PY) -m tools.smoke $(if $(STAGE),$(call quote,STAGE))
 
-## An operator's commands: on what `make up` started, or on an account with STAGE=sandbox|prod; JSON=1 for machines
+## An operator's commands: on what `make up` started, or on an account with STAGE=sandbox|prod; JSON=1 prints JSON
 
 OPERATE = $(PY) -m tools.operate
-COMMON = $(if $(STAGE),--stage $(STAGE)) $(if $(JSON),--json)
+COMMON = $(call option,stage,STAGE) $(if $(JSON),--json)
 
-dlq: $(PYTHON_PACKAGES) ## what is parked, why, and since when
+dlq: $(PYTHON_PACKAGES) ## list parked messages with reason and time
 	@$(OPERATE) dlq $(COMMON)
 
-redrive: $(PYTHON_PACKAGES) ## put parked messages back (QUEUE=orders|payments|emails; DRY_RUN=1, MAX=10, REASON=key_reused, ALL=1)
-	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) redrive $(QUEUE) $(COMMON) $(if $(DRY_RUN),--dry-run) $(if $(MAX),--max $(MAX)) $(if $(ALL),--all) $(if $(REASON),--reason $(REASON))
+redrive: $(PYTHON_PACKAGES) ## move parked messages back to their queue (QUEUE=orders|payments|emails; DRY_RUN=1, MAX=10, REASON=key_reused, ALL=1)
+	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) redrive $(call quote,QUEUE) $(COMMON) $(if $(DRY_RUN),--dry-run) $(call option,max,MAX) $(if $(ALL),--all) $(call option,reason,REASON)
 
-audit: $(PYTHON_PACKAGES) ## every order that is late, paid twice, or whose event never arrived (REPAIR=1 sends missing events; AGE=0 judges also what is on its way)
-	@$(OPERATE) audit $(COMMON) $(if $(REPAIR),--repair) $(if $(AGE),--age $(AGE))
+audit: $(PYTHON_PACKAGES) ## list orders that are late, paid twice, or without their next event (REPAIR=1 sends missing events; AGE=0 also checks orders on their way)
+	@$(OPERATE) audit $(COMMON) $(if $(REPAIR),--repair) $(call option,age,AGE)
 
-trace: $(PYTHON_PACKAGES) ## an order's story on one screen (ORDER=ord_1)
-	$(call need,ORDER,ord_1)@$(OPERATE) trace $(ORDER) $(COMMON)
+trace: $(PYTHON_PACKAGES) ## print the story of one order (ORDER=ord_1)
+	$(call need,ORDER,ord_1)@$(OPERATE) trace $(call quote,ORDER) $(COMMON)
 
-pause: $(PYTHON_PACKAGES) ## keep a queue's function from taking messages (QUEUE=payments)
-	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) pause $(QUEUE) $(COMMON)
+pause: $(PYTHON_PACKAGES) ## stop the function of a queue from taking messages (QUEUE=payments)
+	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) pause $(call quote,QUEUE) $(COMMON)
 
-resume: $(PYTHON_PACKAGES) ## let it take them again (QUEUE=payments)
-	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) resume $(QUEUE) $(COMMON)
+resume: $(PYTHON_PACKAGES) ## let the function take messages again (QUEUE=payments)
+	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) resume $(call quote,QUEUE) $(COMMON)
 
 forget: $(PYTHON_PACKAGES) ## delete one idempotency record, after you typed its key (KEY=payment.charge#ord_1; YES=1, SECOND_MAIL=1)
-	$(call need,KEY,payment.charge#ord_1)@$(OPERATE) forget '$(KEY)' $(COMMON) $(if $(YES),--yes) $(if $(SECOND_MAIL),--second-mail)
+	$(call need,KEY,payment.charge#ord_1)@$(OPERATE) forget $(call quote,KEY) $(COMMON) $(if $(YES),--yes) $(if $(SECOND_MAIL),--second-mail)
 
 discard: $(PYTHON_PACKAGES) ## move parked messages of one reason into a file, after you typed both (QUEUE=orders REASON=unparsable; YES=1)
-	$(call need,QUEUE,orders|payments|emails)$(call need,REASON,unparsable)@$(OPERATE) discard $(QUEUE) $(REASON) $(COMMON) $(if $(YES),--yes)
+	$(call need,QUEUE,orders|payments|emails)$(call need,REASON,unparsable)@$(OPERATE) discard $(call quote,QUEUE) $(call quote,REASON) $(COMMON) $(if $(YES),--yes)
 
-recover: $(PYTHON_PACKAGES) ## put order rows back that are missing, from a copy of their table (FROM=orders-copy)
-	$(call need,FROM,<name of the copied table>)@$(OPERATE) recover $(FROM) $(COMMON)
+recover: $(PYTHON_PACKAGES) ## put missing order rows back from a copy of the table (FROM=orders-copy)
+	$(call need,FROM,<name of the copied table>)@$(OPERATE) recover $(call quote,FROM) $(COMMON)
 
 ## The clone itself
 
 setup: $(READY) $(WHEELS) ## install all tools into this folder (implicit in the others)
 
-lock: $(READY) ## resolve requirements/*.in and package.json anew, with hashes
+lock: $(READY) ## resolve requirements/*.in and package.json again, and write the locks with hashes
 	@tools/lock.sh
 
 clean: ## remove all that was installed, built or cached here

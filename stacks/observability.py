@@ -9,11 +9,11 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from stacks.alarms import Alarms
-from stacks.constructs.given import keep
 from stacks.constructs.queries import Queries
 from stacks.dashboard import Dashboard
+from stacks.deploy_inputs import REDACTED, remember
 from stacks.pipeline import PipelineStack
-from stacks.settings import RUNBOOK, UNTOLD, Settings, Stage
+from stacks.settings import RUNBOOK, Settings, Stage
 from stacks.stateful import StatefulStack
 
 
@@ -31,9 +31,9 @@ class ObservabilityStack(Stack):
         topic = _topic(self, settings)
         alarms = Alarms(self, settings=settings, pipeline=pipeline, topic=topic)
         Dashboard(self, settings=settings, data=data, pipeline=pipeline, alarms=alarms.all)
-        keep(
+        remember(
             self,
-            alarm_email=UNTOLD if settings.alarm_email else "",
+            alarm_email=REDACTED if settings.alarm_email else "",
             runbook_url="" if settings.runbook_url == RUNBOOK else settings.runbook_url,
         )
         if settings.stage is not Stage.LOCAL:  # the local AWS has no AWS::Logs::QueryDefinition

@@ -11,9 +11,9 @@ from constructs import Construct
 from stacks.constructs.api import Api
 from stacks.constructs.assets import payment_layer
 from stacks.constructs.function import allow, client_environment
-from stacks.constructs.given import keep
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.senders import Relay, Sweep
+from stacks.deploy_inputs import remember
 from stacks.settings import Settings, Stage
 from stacks.stateful import StatefulStack
 from stacks.times import RequestBudget
@@ -86,7 +86,7 @@ class PipelineStack(Stack):
         for queue_consumer in others:
             queue_consumer.deny_other_senders([relay.role_arn, sweep.role_arn, *settings.operators])
         named = settings.operators if settings.stage is Stage.PROD else ()  # other stages allow the whole account
-        keep(self, producers=",".join(settings.producers), operators=",".join(named))
+        remember(self, producers=",".join(settings.producers), operators=",".join(named))
 
 
 def _email_permission(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:

@@ -18,14 +18,7 @@ _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 # The rule of SES. The name becomes part of an ARN too.
 _CONFIGURATION_SET = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-UNTOLD = "set"  # replaces an email address in outputs, because outputs are not private
-
 RUNBOOK = "docs/runbook.md"  # the file in the repository, unless the context has a URL
-
-
-def output_of(name: str) -> str:
-    """The stack output that keeps what an optional value was when it was deployed, `alarm_email` in GivenAlarmEmail."""
-    return "Given" + "".join(word.capitalize() for word in name.split("_"))
 
 
 class Stage(StrEnum):

@@ -1,1 +1,1 @@
-"""What make calls to set a clone up and to work with a real account."""
+"""The commands behind make, and what they share."""

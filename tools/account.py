@@ -1,4 +1,7 @@
-"""`make synth`, `diff`, `deploy` and `destroy`: the CDK CLI with what a stage needs, and with a person's consent."""
+"""`make synth`, `diff`, `deploy` and `destroy`: run the CDK CLI with the inputs of a stage.
+
+`deploy` and `destroy` first ask a person to type account, region and stage.
+"""
 
 import argparse
 import os
@@ -16,32 +19,23 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from stacks.settings import UNTOLD
-from tools import optional
+from stacks.deploy_inputs import REDACTED
+from tools import deploy_inputs
+from tools.deploy_inputs import NONE
 from tools.deployed import outputs, stack_name
-from tools.mail import known_identity, mail_advice
+from tools.ses import email_advice, find_identity
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
-# Good enough to look at the templates; `deploy` takes no placeholder.
-PLACEHOLDERS = {
-    "SENDER": "orders@example.com",
-    "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-central-1:111122223333:secret:provider-AbCdEf",
-}
-NEEDS = {"local": (), "sandbox": ("SENDER",), "prod": ("SENDER", "PROVIDER_SECRET_ARN")}
-WHAT = {
-    "SENDER": "the address that receipts come from, SENDER=orders@your-domain.example",
-    "PROVIDER_SECRET_ARN": "the secret with the Stripe key, PROVIDER_SECRET_ARN=arn:aws:secretsmanager:...",
-}
 
 
 class Stop(Exception):
-    """Nothing was done; the text says why and what to do."""
+    """The command cannot go on. It changed nothing. The text says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Where a command would act, as AWS itself says."""
+    """The account and region that a command acts on, and the caller, as AWS reports them."""
 
     account: str
     region: str
@@ -54,74 +48,73 @@ class Account:
 
 
 def synth(stage: str) -> None:
-    """Write cdk.out/; what a person did not supply is a placeholder, and said so."""
-    given = {name: os.environ.get(name) or PLACEHOLDERS[name] for name in NEEDS[stage]}
-    for name in NEEDS[stage]:
-        if not os.environ.get(name):
-            print(f"synth: {name}={given[name]} is a placeholder")
-    shutil.rmtree(ROOT / "cdk.out", ignore_errors=True)  # another stage's templates must not lie beside
-    cdk("synth", stage, given, "--quiet")
+    """Write cdk.out/. Print which values are placeholders."""
+    values = deploy_inputs.required(stage)
+    for name in deploy_inputs.missing(stage):
+        print(f"synth: {name}={values[name]} is a placeholder")
+    shutil.rmtree(ROOT / "cdk.out", ignore_errors=True)  # it may hold the templates of another stage
+    cdk("synth", stage, values, "--quiet")
     print(f"cdk.out/ holds the templates of stage {stage}")
 
 
 def diff(stage: str) -> None:
-    """Show what a deploy would change; changes nothing."""
-    given = supplied(stage)
-    where = current_account()
-    cdk("diff", stage, given | _sender_identity(where, stage, given))
+    """Show what a deploy would change. Changes nothing."""
+    values = required_values(stage)
+    account = current_account()
+    cdk("diff", stage, values | _sender_identity(account, stage, values))
 
 
 def deploy(stage: str) -> None:
-    """Deploy all stacks, then say what only a person can do."""
-    given = supplied(stage)
-    where = current_account()
-    require_bootstrap(where)
-    values = values_of(where, stage)
-    given |= _sender_identity(where, stage, given)
-    consent("Deploy", stage, where, values)
-    # Consent was given for all of it: the CLI need not ask once more for each stack.
-    how = ("--all", "--method=direct", "--require-approval=never", "--outputs-file", "cdk.out/outputs.json")
-    cdk("deploy", stage, given, *how)
-    print(mail_advice(where.session.client("sesv2"), given.get("SENDER_IDENTITY", given["SENDER"]), where.region))
+    """Deploy all stacks, then print what remains to do by hand."""
+    values = required_values(stage)
+    account = current_account()
+    require_bootstrap(account)
+    optional = compared_values(account, stage)
+    values |= _sender_identity(account, stage, values)
+    consent("Deploy", stage, account, optional)
+    # The person agreed to all stacks, so the CLI asks nothing more.
+    options = ("--all", "--method=direct", "--require-approval=never", "--outputs-file", "cdk.out/outputs.json")
+    cdk("deploy", stage, values, *options)
+    identity = values.get("SENDER_IDENTITY", values["SENDER"])
+    print(email_advice(account.session.client("sesv2"), identity, account.region))
 
 
 def destroy(stage: str) -> None:
-    """Delete the stacks; those with data only where the stage says that its data may go."""
-    given = {name: os.environ.get(name) or PLACEHOLDERS[name] for name in NEEDS[stage]}
-    where = current_account()
+    """Delete the stacks. In prod the stack with the data stays."""
+    account = current_account()
     stacks = ["--all"]
     if stage == "prod":
         stacks = [*(stack_name(stage, name) for name in ("observability", "pipeline")), "--exclusively"]
-        print("The stack with the tables and the receipts is protected and stays. The queues go, with all that is on")
-        print("them: first close the way in, let the queues run empty, and see `make audit` and `make dlq`.")
-    consent("Destroy", stage, where)
-    cdk("destroy", stage, given, *stacks, "--force")
+        print("The stack with the tables and the receipts is protected and stays. The queues are deleted with all")
+        print("their messages. First stop the producers, let the queues drain, and see `make audit` and `make dlq`.")
+    consent("Destroy", stage, account)
+    cdk("destroy", stage, deploy_inputs.required(stage), *stacks, "--force")
 
 
-def _sender_identity(where: Account, stage: str, given: dict[str, str]) -> dict[str, str]:
-    identity = known_identity(where.session, given["SENDER"], stack_name(stage, "stateful"))
+def _sender_identity(account: Account, stage: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the CDK inputs for an SES identity that exists already."""
+    identity = find_identity(account.session, values["SENDER"], stack_name(stage, "stateful"))
     if identity is None:
         return {}
     found = {}
-    if not identity.is_the_stacks:
-        print(f"SES has the identity {identity.name} already: mails go out under it, and a destroy leaves it.")
+    if not identity.is_from_stack:
+        print(f"SES already has the identity {identity.name}. The stack uses it, and a destroy leaves it.")
         found["SENDER_IDENTITY"] = identity.name
     if identity.configuration_set:
-        print(f"Its mails go through the configuration set {identity.configuration_set}, which needs a right too.")
+        print(f"Its default configuration set is {identity.configuration_set}. The email function may use it.")
         found["CONFIGURATION_SET"] = identity.configuration_set
     return found
 
 
-def supplied(stage: str) -> dict[str, str]:
-    """Raises Stop naming what is missing."""
-    missing = [name for name in NEEDS[stage] if not os.environ.get(name)]
-    if missing:
-        raise Stop("\n".join(f"Stage {stage} needs {WHAT[name]}" for name in missing))
-    return {name: os.environ[name] for name in NEEDS[stage]}
+def required_values(stage: str) -> dict[str, str]:
+    """Return the required values. Raises Stop naming those that are missing."""
+    if missing := deploy_inputs.missing(stage):
+        raise Stop("\n".join(f"Stage {stage} needs {deploy_inputs.DESCRIPTIONS[name]}" for name in missing))
+    return deploy_inputs.required(stage)
 
 
 def require_endpoint() -> None:
-    """Raises Stop if the environment names an address where nothing listens: that of a local stack that has ended."""
+    """Raise Stop if AWS_ENDPOINT_URL is a local address at which nothing listens, left from a local AWS that ended."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
     address = urlsplit(endpoint)
     if address.hostname not in ("localhost", "127.0.0.1"):
@@ -130,19 +123,19 @@ def require_endpoint() -> None:
         socket.create_connection((address.hostname, address.port or 80), timeout=2).close()
     except OSError:
         raise Stop(
-            f"Nothing listens at AWS_ENDPOINT_URL={endpoint}, which this shell has of a local stack that has ended.\n"
-            "Read the .local/env of one that runs, or: unset AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY "
+            f"Nothing listens at AWS_ENDPOINT_URL={endpoint}. This shell has it from a local AWS that ended.\n"
+            "Load the .local/env of one that runs, or: unset AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY "
             "AWS_SESSION_TOKEN"
         ) from None
 
 
 def current_account() -> Account:
-    """Raises Stop if there are no credentials, none that work, or no region."""
+    """Return the account of the current credentials. Raises Stop without credentials that work, or without a region."""
     require_endpoint()
-    # AWS_REGION is what the CDK CLI goes by, and what boto3 does not look at.
+    # The CDK CLI reads AWS_REGION. boto3 does not.
     session: Any = boto3.session.Session(region_name=os.environ.get("AWS_REGION"))
     if not session.region_name:
-        raise Stop("No region is set: export AWS_REGION=eu-central-1, or choose a profile that has one (AWS_PROFILE).")
+        raise Stop("No region is set: export AWS_REGION=eu-central-1, or choose a profile with a region (AWS_PROFILE).")
     try:
         identity = session.client("sts").get_caller_identity()
     except NoCredentialsError:
@@ -150,99 +143,101 @@ def current_account() -> Account:
             "There are no AWS credentials: log in (aws sso login), choose a profile (AWS_PROFILE=name), or export keys."
         ) from None
     except (ClientError, BotoCoreError) as error:
-        raise Stop(f"AWS does not accept the credentials: {error}") from None
+        raise Stop(f"AWS refuses the credentials: {error}") from None
     return Account(identity["Account"], session.region_name, identity["Arn"], session)
 
 
-def require_bootstrap(where: Account) -> None:
-    """Raises Stop if the CDK was never bootstrapped there."""
+def require_bootstrap(account: Account) -> None:
+    """Raise Stop if the account and region were never bootstrapped for the CDK."""
     try:
-        where.session.client("ssm").get_parameter(Name=BOOTSTRAP)
+        account.session.client("ssm").get_parameter(Name=BOOTSTRAP)
     except ClientError as error:
         if error.response["Error"]["Code"] != "ParameterNotFound":
-            raise Stop(f"Whether the CDK is bootstrapped in {where.name} can not be told: {error}") from None
+            raise Stop(f"Cannot read whether {account.name} is bootstrapped for the CDK: {error}") from None
         raise Stop(
-            f"The CDK is not bootstrapped in {where.name}. Once per account and region:\n"
-            f"  .venv/bin/node node_modules/aws-cdk/bin/cdk bootstrap aws://{where.account}/{where.region}"
+            f"{account.name} is not bootstrapped for the CDK. Once per account and region:\n"
+            f"  .venv/bin/node node_modules/aws-cdk/bin/cdk bootstrap aws://{account.account}/{account.region}"
         ) from None
 
 
-def values_of(where: Account, stage: str) -> dict[str, str]:
-    """The optional values, each as a person is to see it: beside what the stage was deployed with, where that differs.
+def compared_values(account: Account, stage: str) -> dict[str, str]:
+    """Return the optional values as shown to a person: with the value of the last deploy where it differs.
 
-    Raises Stop if it was deployed with one that nobody mentions now.
+    Raises Stop if the last deploy had a value that is not set now.
     """
     try:
-        before = optional.before(outputs(where.session.client("cloudformation"), stage), stage)
+        before = deploy_inputs.previous(outputs(account.session.client("cloudformation"), stage), stage)
     except ClientError as error:
-        raise Stop(f"What stage {stage} was deployed with can not be told: {error}") from None
+        raise Stop(f"Cannot read the values of the last deploy of stage {stage}: {error}") from None
     if lost := {name: value for name, value in before.items() if not os.environ.get(name)}:
-        names = " ".join(f"{name}={optional.NONE}" for name in lost)
+        removals = " ".join(f"{name}={NONE}" for name in lost)
         raise Stop(
             "\n".join(
                 [
-                    f"Stage {stage} was deployed with these, and this deploy would take them away:",
+                    f"The last deploy of stage {stage} had these values, and this deploy would remove them:",
                     *(f"  {name:<11}  {value}" for name, value in lost.items()),
-                    f"Give each again. What is to go, say so: {names}",
+                    f"Set each again. To remove values on purpose: {removals}",
                 ]
             )
         )
-    now = {name: value or optional.NONE for name, value in optional.given(stage).items()}
-    changed = {name: was for name, was in before.items() if was not in (now[name], UNTOLD)}
-    return now | {name: f"{now[name]} (before: {was})" for name, was in changed.items()}
+    now = {name: value or NONE for name, value in deploy_inputs.optional(stage).items()}
+    changed = {name: old for name, old in before.items() if old not in (now[name], REDACTED)}
+    return now | {name: f"{now[name]} (before: {old})" for name, old in changed.items()}
 
 
-def consent(verb: str, stage: str, where: Account, values: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Let a person type account, region and stage, who is shown the optional values that go with them.
+def consent(verb: str, stage: str, account: Account, values: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Show what will happen, and ask a person to type account, region and stage.
 
     Raises Stop unless they are typed exactly.
     """
-    print(f"\n{verb}\n  account  {where.account}\n  region   {where.region}\n  stage    {stage}")
-    print(f"  as       {where.caller}")
+    print(f"\n{verb}\n  account  {account.account}\n  region   {account.region}\n  stage    {stage}")
+    print(f"  as       {account.caller}")
     if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
         print(f"  at       {endpoint}")
     for name, value in values.items():
         print(f"  {name:<11}  {value}")
-    wanted = f"{where.account} {where.region} {stage}"
+    expected = f"{account.account} {account.region} {stage}"
     try:
-        typed = input(f"\nType `{wanted}` to go on: ")
+        typed = input(f"\nType `{expected}` to continue: ")
     except EOFError:
         typed = ""
-    if " ".join(typed.split()) != wanted:
-        raise Stop("That is something else: nothing was done.")
+    if " ".join(typed.split()) != expected:
+        raise Stop("The text is different: nothing was done.")
 
 
-def cdk(command: str, stage: str, given: dict[str, str], *arguments: str) -> None:
-    """Run the CDK CLI of this clone. Raises Stop with its exit status."""
-    given = given | {name: value for name, value in optional.given(stage).items() if value}
-    context = [f"stage={stage}", *(f"{name.lower()}={value}" for name, value in given.items())]
+def cdk(command: str, stage: str, values: Mapping[str, str], *arguments: str) -> None:
+    """Run the CDK CLI of this clone with these values and the optional ones. Raises Stop with its exit status."""
+    optional = {name: value for name, value in deploy_inputs.optional(stage).items() if value}
+    context = [f"stage={stage}", *(f"{name.lower()}={value}" for name, value in {**values, **optional}.items())]
     flags = [part for pair in context for part in ("-c", pair)]
     cli = [str(ROOT / ".venv/bin/node"), str(ROOT / "node_modules/aws-cdk/bin/cdk"), command, "--no-notices"]
     done = subprocess.run([*cli, *flags, *arguments], cwd=ROOT, check=False)
     if done.returncode:
-        raise Stop(f"cdk {command} failed with status {done.returncode}; the reason is above.")
+        raise Stop(f"cdk {command} failed with status {done.returncode}. The reason is above.")
 
 
-def ask(command: str, stage: str) -> None:
-    """Raises Stop unless the stage is one that the command knows, with all that it needs."""
+def check_arguments(command: str, stage: str) -> None:
+    """Raise Stop unless the command knows the stage, and all values that it needs are set."""
     stages = ("local", "sandbox", "prod") if command == "synth" else ("sandbox", "prod")
     if stage not in stages:
         hint = " (`make up` deploys to the laptop)" if command != "synth" else ""
         raise Stop(f"Which stage? make {command} STAGE={'|'.join(stages)}{hint}")
     if command in ("diff", "deploy"):
-        supplied(stage)
+        required_values(stage)
 
 
 def main() -> int:
+    """Run one command. Returns its exit status."""
     parser = argparse.ArgumentParser(prog="make", description=__doc__)
     parser.add_argument("command", choices=("synth", "diff", "deploy", "destroy"))
     parser.add_argument("stage", nargs="?", default="")
-    parser.add_argument("--ask", action="store_true", help="only look whether all is given, before tools are installed")
-    asked = parser.parse_args()
+    parser.add_argument("--ask", action="store_true", help="check the arguments only, before tools are installed")
+    arguments = parser.parse_args()
     try:
-        ask(asked.command, asked.stage)
-        if not asked.ask:
-            {"synth": synth, "diff": diff, "deploy": deploy, "destroy": destroy}[asked.command](asked.stage)
+        check_arguments(arguments.command, arguments.stage)
+        if not arguments.ask:
+            commands = {"synth": synth, "diff": diff, "deploy": deploy, "destroy": destroy}
+            commands[arguments.command](arguments.stage)
     except Stop as stop:
         print(f"\n{stop}", file=sys.stderr)
         return 1

@@ -1,30 +1,33 @@
-"""What CloudFormation says of a stage's stacks. Each is asked for by name: to list them all is a right of its own."""
+"""The stacks of a stage and their outputs, read from CloudFormation.
+
+Each stack is described by its name: listing all stacks would need a right of its own.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-# The stacks of stacks/application.py. Whoever adds one whose outputs the tools need adds it here; a test says so.
+# The stacks of stacks/application.py, by the last part of their names.
 STACKS = ("stateful", "sandbox", "pipeline", "observability")
 
 
 def stack_name(stage: str, stack: str) -> str:
-    """As CloudFormation knows one of `STACKS`."""
+    """Return the CloudFormation name of one of STACKS."""
     return f"effectively-once-{stage}-{stack}"
 
 
 def is_absent(error: ClientError) -> bool:
-    """Whether CloudFormation means that there is no such stack: the code alone says only that something is invalid.
+    """Return whether the error means that the stack does not exist. The code alone means any invalid request.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
     """
-    told = error.response["Error"]
-    return told["Code"] == "ValidationError" and "does not exist" in told.get("Message", "")
+    details = error.response["Error"]
+    return details["Code"] == "ValidationError" and "does not exist" in details.get("Message", "")
 
 
 def outputs(cloudformation: Any, stage: str) -> Mapping[str, str]:
-    """Of those of the stage's stacks that there are, in one object. Raises ClientError where it may not be told."""
+    """Return the outputs of all existing stacks of the stage in one mapping. Raises ClientError if AWS refuses."""
     found: dict[str, str] = {}
     for stack in STACKS:
         try:

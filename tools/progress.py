@@ -1,21 +1,24 @@
-"""Progress of long steps: live on a terminal, one line per finished step everywhere else."""
+"""Progress of long steps, shown live on a terminal and as one line per finished step elsewhere; and waiting."""
 
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+T = TypeVar("T")
+
 console = Console(highlight=False)
+stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class Steps:
-    """Shows steps as they run, several at a time if need be, and leaves one line with its seconds for each."""
+    """Shows steps while they run, also several at a time, and leaves one line with its seconds for each."""
 
     def __init__(self, out: Console = console) -> None:
         self._out = out
@@ -43,7 +46,7 @@ class Steps:
     def step(self, text: str, total: int | None = None) -> Iterator[Callable[..., None]]:
         """Run a step of `total` parts (None: unknown).
 
-        Yields a function that tells where it is: `tell(done=3, total=20, detail="orders queue")` or `tell(advance=1)`.
+        Yields a function that updates the display: `tell(done=3, total=20, detail="orders queue")`, `tell(advance=1)`.
         """
         task = self._live.add_task(text, total=total, detail="")
 
@@ -65,3 +68,18 @@ class Steps:
         with self._lock:
             self._live.update(task, visible=False)
             self._out.print(Text.assemble(mark, f" {text} ", (f"{time.monotonic() - started:.1f} s", "dim")))
+
+
+def wait_until(look: Callable[[], T | None], *, deadline_s: float, what: str, every_s: float = 0.1) -> T:
+    """Call `look` every `every_s` seconds until it returns something true, and return that.
+
+    Raises TimeoutError after `deadline_s` seconds, naming `what` and the last result.
+    """
+    deadline = time.monotonic() + deadline_s
+    while True:
+        result = look()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {deadline_s:.0f} s for {what}; last result: {result!r}")
+        time.sleep(every_s)

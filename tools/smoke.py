@@ -1,8 +1,7 @@
-"""`make smoke`: a handful of orders, each sent more than once, through a deployed stage, and what became of them.
+"""`make smoke`: send a few orders, each several times, through a deployed stage, and check the outcome of each.
 
-On an account as on the laptop. It asks the payment sandbox how often each card was charged, so it is not for prod.
-Mails go to SES's mailbox simulator, also while SES keeps the account in its own sandbox; nobody can count them there.
-https://docs.aws.amazon.com/ses/latest/dg/send-an-email-from-console.html
+It reads the payment sandbox's ledger, so it is not for prod. The receipts go to SES's mailbox simulator, which does not
+show how many arrived.
 """
 
 import argparse
@@ -14,60 +13,67 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import stripe
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shared.orders.audit import Charge
 from tools.account import Stop
+from tools.domain import (
+    MAILED,
+    NotAccepted,
+    an_order,
+    api_client,
+    describe_state,
+    order_requested,
+    orders_queue,
+    sample_email,
+)
 from tools.operate.deployment import Deployment, find
-from tools.operate.ledger import Charge, Ledger
-from tools.orders_client import ApiClient, OrdersQueue, Response, an_order, order_requested
-from tools.progress import Steps, console
-from tools.waiting import wait_until
+from tools.progress import Steps, console, wait_until
 
-# Cold starts, and a back-off after the provider's error.
-WITHIN_S = 180.0
+DEADLINE_S = 180.0  # enough for cold starts, and for a back-off after an error of the provider
 COPIES = 3
 FINAL = {"pm_card_visa": "paid", "pm_sandbox_error_after": "paid", "pm_card_chargeDeclined": "declined"}
 
 
 @dataclass(frozen=True)
 class Sent:
-    """An order that was accepted, and how it should end."""
+    """An accepted order: the way it was sent (`by`), its expected state, and its total in minor units."""
 
     order_id: str
     by: str
-    ends: str
+    state: str
     total: int
 
 
 class Smoke:
-    """One run against one stage; its orders are told from others' by a random word."""
+    """One run against one stage. A random word in their ids and addresses identifies its orders."""
 
     def __init__(self, deployment: Deployment) -> None:
-        credentials = deployment.session.get_credentials()
         self._deployment = deployment
         self._word = f"smoke-{secrets.token_hex(4)}"
-        self._api = ApiClient(deployment.output("ApiUrl"), credentials, deployment.session.region_name)
-        self._queue = OrdersQueue(deployment.client("sqs"), deployment.output("OrdersQueueUrl"))
+        self._api = api_client(deployment)
+        self._queue = orders_queue(deployment)
 
-    def by_api(self, method: str) -> Sent:
-        """Place an order `COPIES` times at once under one key, then another under the same key.
+    def send_by_api(self, method: str) -> Sent:
+        """Post an order `COPIES` times at once under one key, then another order under the same key.
 
-        Raises Stop unless there is one order, the same answer for all, and a refusal of the other.
+        Raises Stop unless all answers are equal, all but one are replays, and the other order is refused.
         """
         order, key = self._order(f"api-{method}", method), f"{self._word}-{method}"
         with ThreadPoolExecutor(COPIES) as clients:
-            answers = list(clients.map(lambda _: self._place(order, key), range(COPIES)))
+            answers = list(clients.map(lambda _: self._api.place_until_accepted(order, key), range(COPIES)))
         bodies = [answer.body for answer in answers]
         if any(body != bodies[0] for body in bodies):
-            raise Stop(f"{COPIES} requests under one Idempotency-Key were answered differently: {bodies}")
+            raise Stop(f"{COPIES} requests under one Idempotency-Key got different answers: {bodies}")
         if sum(answer.replayed for answer in answers) != COPIES - 1:
-            raise Stop(f"Of {COPIES} requests under one Idempotency-Key, {COPIES - 1} should be replays: {answers}")
+            raise Stop(f"Of {COPIES} requests under one Idempotency-Key, {COPIES - 1} must be replays: {answers}")
         other = self._api.place(order | {"currency": "USD"}, key)
         if other.status != 422:
-            raise Stop(f"Another order under the same Idempotency-Key: {other.status} instead of 422. {other.body}")
+            raise Stop(f"Another order under the same Idempotency-Key got {other.status}, not 422: {other.body}")
         return _sent(str(bodies[0]["order_id"]), "API", order)
 
-    def by_queue(self, method: str) -> Sent:
+    def send_by_queue(self, method: str) -> Sent:
         """Put an order on the queue `COPIES` times."""
         order, order_id = self._order(f"queue-{method}", method), f"{self._word}-{method}".replace("_", "-")
         for _ in range(COPIES):
@@ -75,70 +81,52 @@ class Smoke:
         return _sent(order_id, "queue", order)
 
     def states(self, sent: Sequence[Sent]) -> dict[str, str]:
-        """The state of each order; `mailed` added once the customer was told."""
-        dynamodb = self._deployment.client("dynamodb")
-        table = self._deployment.output("OrdersTableName")
-        found: dict[str, str] = {}
-        for order in sent:
-            key = {"order_id": {"S": order.order_id}}
-            row = dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
-            state = row.get("state", {}).get("S", "nothing")
-            found[order.order_id] = f"{state}, mailed" if "mailed_at" in row else state
-        return found
+        """Return the state of each order, followed by `, mailed` if the customer got an email."""
+        tables = self._deployment.tables()
+        return {order.order_id: describe_state(tables.order(order.order_id)) for order in sent}
 
     def _order(self, name: str, method: str) -> dict[str, Any]:
-        return an_order(f"success+{self._word}-{name.replace('_', '-')}@simulator.amazonses.com", method)
-
-    def _place(self, order: Mapping[str, Any], key: str) -> Response:
-        """Raises Stop if the API does not accept it in the end."""
-
-        def ask() -> Response | None:
-            answer = self._api.place(order, key)
-            if answer.status in (409, 429, 502, 503, 504):  # the same key is safe
-                return None
-            if answer.status != 202:
-                raise Stop(f"The API answered {answer.status}: {answer.body}")
-            return answer
-
-        return wait_until(ask, deadline_s=30, what="the API to accept an order", every_s=0.5)
+        return an_order(sample_email(f"{self._word}-{name.replace('_', '-')}"), method)
 
 
-def wrong(sent: Sequence[Sent], states: Mapping[str, str], charges: Mapping[str, Sequence[Charge]]) -> Iterator[str]:
-    """What is not as promised."""
+def violations(
+    sent: Sequence[Sent], states: Mapping[str, str], charges: Mapping[str, Sequence[Charge]]
+) -> Iterator[str]:
+    """Return a sentence for each broken guarantee."""
     for order in sent:
         name = f"{order.order_id} ({order.by})"
-        if states[order.order_id] != f"{order.ends}, mailed":
-            yield f"{name} is {states[order.order_id]}, should be {order.ends}, mailed"
+        if states[order.order_id] != order.state + MAILED:
+            yield f"{name} is {states[order.order_id]}, should be {order.state}{MAILED}"
         found = sorted((charge.status, charge.amount) for charge in charges.get(order.order_id, ()))
-        wanted = [("succeeded" if order.ends == "paid" else "failed", order.total)]
-        if found != wanted:
-            yield f"{name} has charges {found} in the ledger, should have {wanted}"
+        expected = [("succeeded" if order.state == "paid" else "failed", order.total)]
+        if found != expected:
+            yield f"{name} has charges {found} in the ledger, should have {expected}"
 
 
 def smoke(deployment: Deployment) -> list[str]:
-    """What is not as promised after a handful of orders. Raises Stop where nothing can be said."""
+    """Send the orders, wait until they are final, and return the violations. Raises Stop if the test cannot run."""
     if deployment.stage == "prod":
-        raise Stop("The smoke test places orders and charges their cards: it is for stages with the payment sandbox.")
+        raise Stop("The smoke test charges cards, so it runs only on stages with the payment sandbox.")
     run = Smoke(deployment)
     with Steps() as steps:
         with steps.step(f"{2 * len(FINAL)} orders, each {COPIES} times"):
-            sent = [way(method) for method in FINAL for way in (run.by_api, run.by_queue)]
-        with steps.step("all of them final", total=len(sent)) as tell:
+            sent = [send(method) for method in FINAL for send in (run.send_by_api, run.send_by_queue)]
+        with steps.step("all orders final", total=len(sent)) as tell:
 
-            def settled() -> bool:
-                done = sum(state.endswith("mailed") for state in run.states(sent).values())
-                tell(done=done)
-                return done == len(sent)
+            def all_final() -> bool:
+                final = sum(state.endswith(MAILED) for state in run.states(sent).values())
+                tell(done=final)
+                return final == len(sent)
 
             try:
-                wait_until(settled, deadline_s=WITHIN_S, what="every order to be final", every_s=1.0)
-            except TimeoutError as late:
-                console.print(f"{late}", style="red", markup=False)
+                wait_until(all_final, deadline_s=DEADLINE_S, what="every order to be final", every_s=1.0)
+            except TimeoutError as error:
+                console.print(f"{error}", style="red", markup=False)
         with steps.step("the ledger"):
             charges: dict[str, list[Charge]] = defaultdict(list)
-            for order_id, charge in Ledger(deployment).charges():
+            for order_id, charge in deployment.ledger().charges_by_order():
                 charges[order_id].append(charge)
-    return list(wrong(sent, run.states(sent), charges))
+    return list(violations(sent, run.states(sent), charges))
 
 
 def _sent(order_id: str, by: str, order: Mapping[str, Any]) -> Sent:
@@ -147,17 +135,17 @@ def _sent(order_id: str, by: str, order: Mapping[str, Any]) -> Sent:
 
 
 def main() -> int:
-    """Answers 1 if anything is not as promised, 2 if it could not be told."""
+    """Run the smoke test. Returns 1 if a guarantee is broken, 2 if the test could not run."""
     parser = argparse.ArgumentParser(prog="make smoke", usage="make smoke [STAGE=local|sandbox]", description=__doc__)
     parser.add_argument("stage", nargs="?", default="local", choices=("local", "sandbox", "prod"))
     try:
         found = smoke(find(parser.parse_args().stage))
-    except (Stop, TimeoutError, ClientError, BotoCoreError) as error:
+    except (Stop, NotAccepted, TimeoutError, ClientError, BotoCoreError, stripe.StripeError) as error:
         console.print(f"\n{error}", style="red", markup=False)
         return 2
     for line in found:
         console.print(line, style="red", markup=False)
-    console.print("NOT AS PROMISED" if found else "Every order ended once, and every card was charged once.")
+    console.print("BROKEN" if found else "Every order ended once, and every card was charged once.")
     return 1 if found else 0
 
 

@@ -1,1 +1,1 @@
-"""A payment provider to try things on: Stripe's wire protocol over its own ledger. Not for production."""
+"""A payment provider for tests and demonstrations: Stripe's wire protocol over its own ledger. Not for production."""

@@ -1,27 +1,27 @@
-"""Payment methods: two of Stripe's test cards that decline, one that pays, and four that pay but misbehave first.
+"""Payment methods: one card pays, two cards decline, and four cards pay after one fault.
 
-https://docs.stripe.com/testing#cards
+The first three are test cards of Stripe: https://docs.stripe.com/testing#cards
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from functions.payment_sandbox.errors import Invalid, Missing
+from functions.payment_sandbox.errors import InvalidRequest, NoSuchObject
 
 
 class Fault(StrEnum):
-    """What goes wrong on the first confirmation of an order. Each order still ends paid once."""
+    """Faults of the first confirmation of an order. The second confirmation of the order has no fault."""
 
-    SLOW = "slow"  # charged; the answer comes late
-    ERROR_BEFORE = "error_before"  # 500, nothing charged
-    ERROR_AFTER = "error_after"  # 500, charged
-    DROP = "drop"  # charged; the answer is lost
+    SLOW = "slow"  # the card is charged and the answer is late
+    ERROR_BEFORE = "error_before"  # the answer is 500 and nothing is charged
+    ERROR_AFTER = "error_after"  # the answer is 500 and the card is charged
+    DROP = "drop"  # the card is charged and the answer is lost
 
 
 @dataclass(frozen=True)
 class Card:
-    """A payment method: it pays unless it has a decline code."""
+    """A payment method. A card with a decline code declines every charge."""
 
     decline_code: str | None = None
     message: str | None = None
@@ -36,16 +36,19 @@ CARDS = {
 }
 
 
-def only_cards(params: Mapping[str, str]) -> None:
-    """Raise Invalid if a method type other than card is asked for, by the present or the older parameter."""
+def require_card_types(params: Mapping[str, str]) -> None:
+    """Raise InvalidRequest if the request allows a type of payment method other than card.
+
+    Stripe has a current and an older parameter for these types. Both are checked.
+    """
     for name, value in params.items():
         if name.startswith(("allowed_payment_method_types", "payment_method_types")) and value != "card":
-            raise Invalid(f"The payment method type {value!r} is invalid: only 'card' is served.", param=name)
+            raise InvalidRequest(f"The payment method type {value!r} is invalid: only 'card' is served.", param=name)
 
 
-def chosen(params: Mapping[str, str]) -> str | None:
-    """The payment method named in a request, if any. Raises Missing if there is none of that name."""
+def payment_method_of(params: Mapping[str, str]) -> str | None:
+    """Return the payment method that the request names, or None. Raises NoSuchObject for an unknown name."""
     name = params.get("payment_method")
     if name is not None and name not in CARDS:
-        raise Missing("PaymentMethod", name, "payment_method")
+        raise NoSuchObject("PaymentMethod", name, "payment_method")
     return name

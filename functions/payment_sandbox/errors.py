@@ -1,4 +1,4 @@
-"""Answers that are not a success, in Stripe's form: https://docs.stripe.com/api/errors"""
+"""Error answers in Stripe's form: https://docs.stripe.com/api/errors"""
 
 from typing import Any
 
@@ -6,7 +6,10 @@ from functions.payment_sandbox.wire import Answer
 
 
 class ApiError(Exception):
-    """An answer other than success. `stored`: it is the result of the request, kept and replayed under its key."""
+    """Base class: an answer that is not a success.
+
+    `stored`: True if the endpoint had begun to execute. The answer is then stored and replayed under the request's key.
+    """
 
     stored = False
 
@@ -15,22 +18,22 @@ class ApiError(Exception):
         self.answer = Answer(status, {"error": {"type": kind, "message": message, **fields}})
 
 
-class Invalid(ApiError):
-    """The request can not be served as it is: 400 unless said otherwise."""
+class InvalidRequest(ApiError):
+    """The request is refused. The default status is 400."""
 
     def __init__(self, message: str, status: int = 400, **fields: Any) -> None:
         super().__init__(status, "invalid_request_error", message, **fields)
 
 
-class Missing(Invalid):
-    """No object has this id: 404 if the URL names it, 400 if a parameter does, as at Stripe."""
+class NoSuchObject(InvalidRequest):
+    """No object has this id. Like Stripe, 404 for an id in the URL and 400 for an id in a parameter."""
 
     def __init__(self, kind: str, id_: str, param: str, status: int = 400) -> None:
         super().__init__(f"No such {kind}: '{id_}'", status, code="resource_missing", param=param)
 
 
-class UnexpectedState(Invalid):
-    """The intent's state forbids it. The endpoint was executing by then, so the answer is stored, as at Stripe."""
+class UnexpectedState(InvalidRequest):
+    """The status of the intent forbids the request. Like Stripe, the answer is stored: the endpoint had begun."""
 
     stored = True
 
@@ -38,15 +41,15 @@ class UnexpectedState(Invalid):
         super().__init__(message, code="payment_intent_unexpected_state", payment_intent=intent)
 
 
-class Unauthorised(Invalid):
-    """No API key, or a wrong one. The key is not repeated, not even in part."""
+class Unauthorised(InvalidRequest):
+    """The API key is missing or wrong. The answer contains no part of the key."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, 401)
 
 
-class KeyInUse(Invalid):
-    """A request with this idempotency key is executing; or it has taken over from this one, which did nothing."""
+class KeyInUse(InvalidRequest):
+    """Another request with this idempotency key is executing. This request did nothing."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -56,16 +59,16 @@ class KeyInUse(Invalid):
         )
 
 
-class KeyReused(ApiError):
-    """The idempotency key belongs to another request."""
+class KeyOfOtherRequest(ApiError):
+    """The idempotency key belongs to a request with another endpoint or other parameters."""
 
     def __init__(self, what: str) -> None:
         message = f"Keys for idempotent requests can only be used with the same {what} as the first time."
         super().__init__(400, "idempotency_error", message)
 
 
-class Contended(Invalid):
-    """Somebody else changed the object meanwhile, and again on each try. Stripe says so with the same code.
+class LockTimeout(InvalidRequest):
+    """Another request changed the object between read and write, in every attempt. The code is Stripe's.
 
     https://docs.stripe.com/rate-limits#object-lock-timeouts
     """
@@ -75,8 +78,8 @@ class Contended(Invalid):
         super().__init__(message, 429, code="lock_timeout")
 
 
-class Failed(ApiError):
-    """Something went wrong on the provider's side: of no use to tell whether anything was done."""
+class InternalError(ApiError):
+    """A failure of the provider. The answer does not say whether anything was done."""
 
     def __init__(self) -> None:
         super().__init__(500, "api_error", "An unknown error occurred.")

@@ -1,37 +1,33 @@
-"""Payment sandbox: a Lambda function URL that speaks Stripe's wire protocol and keeps a ledger, the witness of demos.
+"""Payment sandbox: a Lambda function behind a URL that speaks Stripe's wire protocol and keeps a ledger of charges.
 
-Environment: LEDGER_TABLE; SLOW_S (seconds that `pm_sandbox_slow` takes); API_KEY_SECRET_ARN (optional, see auth.py);
-ANSWER_S (optional: seconds that a request takes besides, as at a provider that asks card schemes and banks).
+Environment variables:
+
+    LEDGER_TABLE        the name of the ledger table
+    SLOW_S              seconds by which `pm_sandbox_slow` delays its answer
+    API_KEY_SECRET_ARN  optional: the secret with the API key. Without this variable, any key is accepted (`local`).
+    ANSWER_S            optional: seconds that each request waits, like a provider that calls card networks and banks
 """
 
+import hmac
 import os
 import re
 import secrets
 from collections.abc import Callable
 from typing import Any
 
-from functions.payment_sandbox import host, intents, keys, lists, params, wire
-from functions.payment_sandbox.auth import authorise
-from functions.payment_sandbox.errors import ApiError, Failed, Invalid
-from functions.payment_sandbox.wire import Answer, Request
+from functions.payment_sandbox import endpoints, host, wire
+from functions.payment_sandbox.errors import ApiError, InternalError, InvalidRequest, Unauthorised
+from functions.payment_sandbox.wire import Answer
 from shared.idempotency import logger
 
-
-def prune_keys(request: Request) -> Answer:
-    """Not Stripe's, hence under /v1/sandbox: forget all idempotency keys now. Call again while it `has_more`."""
-    params.only(request.params)
-    count, more = keys.prune(request.deadline)
-    return Answer(200, {"object": "sandbox.pruned_idempotency_keys", "count": count, "has_more": more})
-
-
 ROUTES: dict[str, Callable[..., Answer]] = {
-    r"POST /v1/payment_intents": intents.create,
-    r"GET /v1/payment_intents": lists.payment_intents,
-    r"GET /v1/payment_intents/([^/]+)": intents.retrieve,
-    r"POST /v1/payment_intents/([^/]+)/confirm": intents.confirm,
-    r"POST /v1/payment_intents/([^/]+)/cancel": intents.cancel,
-    r"GET /v1/charges": lists.charges,
-    r"DELETE /v1/sandbox/idempotency_keys": prune_keys,
+    r"POST /v1/payment_intents": endpoints.create_intent,
+    r"GET /v1/payment_intents": endpoints.list_intents,
+    r"GET /v1/payment_intents/([^/]+)": endpoints.retrieve_intent,
+    r"POST /v1/payment_intents/([^/]+)/confirm": endpoints.confirm_intent,
+    r"POST /v1/payment_intents/([^/]+)/cancel": endpoints.cancel_intent,
+    r"GET /v1/charges": endpoints.list_charges,
+    r"DELETE /v1/sandbox/idempotency_keys": endpoints.prune_keys,
 }
 
 
@@ -44,30 +40,40 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     except ApiError as error:
         answer = error.answer
     except Exception:
-        # The caller can not tell whether anything was done, and is not told more.
+        # The caller cannot know whether anything was done. The answer has no details.
         logger.exception("request failed")
-        answer = Failed().answer
-    _log(event, answer)
-    return wire.response(answer, request_id)
+        answer = InternalError().answer
+    _log_request(event, answer)
+    return wire.to_lambda(answer, request_id)
 
 
 def _answer(event: dict[str, Any], deadline: float) -> Answer:
-    authorise(wire.authorization(event))
+    _authorise(wire.authorization_of(event))
     try:
-        request = wire.read(event, deadline)
+        request = wire.parse_request(event, deadline)
     except ValueError as error:
-        raise Invalid(f"Invalid request: {error}") from error
+        raise InvalidRequest(f"Invalid request: {error}") from error
     if "ANSWER_S" in os.environ:
         host.wait(float(os.environ["ANSWER_S"]))
     for route, endpoint in ROUTES.items():
         match = re.fullmatch(route, f"{request.method} {request.path}")
         if match:
             return endpoint(request, *match.groups())
-    raise Invalid(f"Unrecognized request URL ({request.method}: {request.path}).", 404)
+    raise InvalidRequest(f"Unrecognized request URL ({request.method}: {request.path}).", 404)
 
 
-def _log(event: dict[str, Any], answer: Answer) -> None:
-    """One line a request: ids, states and codes; no metadata but the order's id, no description, no key."""
+def _authorise(authorization: str) -> None:
+    """Raise Unauthorised unless the header has the API key: https://docs.stripe.com/api/authentication"""
+    scheme, _, key = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise Unauthorised("You did not provide an API key. Send it as a bearer token.")
+    arn = os.environ.get("API_KEY_SECRET_ARN")
+    if arn and not hmac.compare_digest(key.strip().encode(), host.secret(arn).encode()):
+        raise Unauthorised("Invalid API key.")
+
+
+def _log_request(event: dict[str, Any], answer: Answer) -> None:
+    """Log ids, states and codes in one line. Descriptions, keys and metadata except the order id are not logged."""
     error = answer.body.get("error", {})
     intent = error.get("payment_intent") or answer.body
     logger.info(

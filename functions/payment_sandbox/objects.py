@@ -1,4 +1,7 @@
-"""Stripe's objects as JSON: https://docs.stripe.com/api/payment_intents/object and .../charges/object"""
+"""Stripe's objects as JSON.
+
+https://docs.stripe.com/api/payment_intents/object, https://docs.stripe.com/api/charges/object
+"""
 
 import secrets
 from typing import Any
@@ -10,14 +13,14 @@ JsonObject = dict[str, Any]
 
 
 def new_id(prefix: str) -> str:
-    """An id that sorts by the time it was made (microseconds, in hex of fixed width): lists need no index."""
+    """Make an id that sorts by creation time (microseconds in hex of fixed width), so that lists need no index."""
     return f"{prefix}_{int(host.now() * 1_000_000):014x}{secrets.token_hex(5)}"
 
 
-def payment_intent(
+def new_payment_intent(
     amount: int, currency: str, method: str | None, description: str | None, metadata: dict[str, str]
 ) -> JsonObject:
-    """A new intent, not confirmed."""
+    """Return a new intent, not confirmed. `amount` is in minor units."""
     return {
         "id": new_id("pi"),
         "object": "payment_intent",
@@ -27,7 +30,7 @@ def payment_intent(
         "canceled_at": None,
         "cancellation_reason": None,
         "capture_method": "automatic",
-        "client_secret": None,  # there is no browser to hand it to
+        "client_secret": None,  # no browser confirms an intent of the sandbox
         "confirmation_method": "automatic",
         "created": int(host.now()),
         "currency": currency,
@@ -45,8 +48,8 @@ def payment_intent(
     }
 
 
-def charge(intent: JsonObject, method: str) -> JsonObject:
-    """What happens to the card when this intent is confirmed with this method: a ledger entry, never changed."""
+def new_charge(intent: JsonObject, method: str) -> JsonObject:
+    """Return the charge that a confirmation of this intent with this payment method makes."""
     card = CARDS[method]
     paid = card.decline_code is None
     return {
@@ -78,8 +81,8 @@ def charge(intent: JsonObject, method: str) -> JsonObject:
     }
 
 
-def settled(intent: JsonObject, charge: JsonObject) -> JsonObject:
-    """The intent after the charge. A declined method is taken off it, as at Stripe: another try names one."""
+def apply_charge(intent: JsonObject, charge: JsonObject) -> JsonObject:
+    """Return the intent after a charge. Like Stripe, a decline removes the payment method from the intent."""
     if charge["paid"]:
         return intent | {
             "status": "succeeded",
@@ -90,14 +93,14 @@ def settled(intent: JsonObject, charge: JsonObject) -> JsonObject:
         }
     return intent | {
         "status": "requires_payment_method",
-        "last_payment_error": card_error(charge),
+        "last_payment_error": card_error_of(charge),
         "latest_charge": charge["id"],
         "payment_method": None,
     }
 
 
-def card_error(charge: JsonObject) -> JsonObject:
-    """Why a charge failed."""
+def card_error_of(charge: JsonObject) -> JsonObject:
+    """Return the card error of a failed charge."""
     return {
         "type": "card_error",
         "charge": charge["id"],
@@ -108,6 +111,6 @@ def card_error(charge: JsonObject) -> JsonObject:
     }
 
 
-def canceled(intent: JsonObject, reason: str | None) -> JsonObject:
-    """The intent after it was cancelled."""
+def apply_cancellation(intent: JsonObject, reason: str | None) -> JsonObject:
+    """Return the intent after its cancellation."""
     return intent | {"status": "canceled", "canceled_at": int(host.now()), "cancellation_reason": reason}

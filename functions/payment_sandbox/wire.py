@@ -1,4 +1,4 @@
-"""HTTP as a function URL speaks it (payload format 2.0), and Stripe's form bodies in it.
+"""Requests and answers as a function URL carries them (payload format 2.0), with Stripe's form bodies.
 
 https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html
 """
@@ -11,43 +11,43 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
-# Stripe's largest form here is 50 metadata entries of 540 characters. The limit bounds the work on one request.
+# The largest form of an endpoint has 50 metadata entries of 540 characters. The limits bound the work on one request.
 LIMIT_BYTES = 64 * 1024
 MAX_FIELDS = 100
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request. Parameters keep their bracketed names (`metadata[order_id]`) and are text, as they travelled."""
+    """A parsed request. Parameters keep their bracketed names (`metadata[order_id]`), and all values are text."""
 
     method: str
     path: str
     params: Mapping[str, str]
     idempotency_key: str | None
-    deadline: float  # epoch seconds at which the platform ends the worker
+    deadline: float  # epoch seconds at which Lambda ends the worker
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A status and a JSON body. `replayed`: an earlier request earned it."""
+    """A status and a JSON body. `replayed`: the answer was stored by an earlier request."""
 
     status: int
     body: dict[str, Any]
     replayed: bool = False
 
 
-def authorization(event: Mapping[str, Any]) -> str:
-    """The Authorization header of a function URL's event, empty if there is none. The body is not read."""
+def authorization_of(event: Mapping[str, Any]) -> str:
+    """Return the Authorization header of a function URL's event, or an empty text. The body is not read."""
     return _headers(event).get("authorization", "")
 
 
-def read(event: Mapping[str, Any], deadline: float) -> Request:
-    """Read the request in a function URL's event.
+def parse_request(event: Mapping[str, Any], deadline: float) -> Request:
+    """Parse the event of a function URL. `deadline`: epoch seconds at which Lambda ends the worker.
 
-    Raises ValueError for a body that is not a form, has more than LIMIT_BYTES bytes or more than MAX_FIELDS fields.
+    Raises ValueError if the body is not a form, has more than LIMIT_BYTES bytes or more than MAX_FIELDS fields.
     """
     method = event["requestContext"]["http"]["method"]
-    form = event.get("rawQueryString", "") if method in ("GET", "DELETE") else _body(event)
+    form = event.get("rawQueryString", "") if method in ("GET", "DELETE") else _decode_body(event)
     if len(form) > LIMIT_BYTES:
         raise ValueError(f"more than {LIMIT_BYTES} bytes of parameters")
     return Request(
@@ -63,20 +63,20 @@ def _headers(event: Mapping[str, Any]) -> dict[str, str]:
     return {name.lower(): value for name, value in event.get("headers", {}).items()}
 
 
-def _body(event: Mapping[str, Any]) -> str:
+def _decode_body(event: Mapping[str, Any]) -> str:
     body: str = event.get("body") or ""
     if not event.get("isBase64Encoded"):
         return body
-    if len(body) > 2 * LIMIT_BYTES:  # Base64 makes four characters of three bytes
+    if len(body) > 2 * LIMIT_BYTES:  # base64 turns three bytes into four characters
         raise ValueError(f"more than {LIMIT_BYTES} bytes of parameters")
     try:
         return base64.b64decode(body, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise ValueError("the body is neither text nor base64 of it") from error
+        raise ValueError("the body is neither text nor base64 of text") from error
 
 
-def response(answer: Answer, request_id: str) -> dict[str, Any]:
-    """What the function URL turns into HTTP."""
+def to_lambda(answer: Answer, request_id: str) -> dict[str, Any]:
+    """Format an answer as the result of the Lambda function."""
     headers = {"Content-Type": "application/json", "Request-Id": request_id}
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"

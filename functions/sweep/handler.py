@@ -9,22 +9,24 @@ import enum
 import json
 import os
 from collections import Counter
-from dataclasses import dataclass
-from itertools import islice
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from shared.idempotency import client, epoch_ms, logger, request_s, runtime, send, telemetry
-from shared.orders import Orders, orders, pending_message
+from shared.orders import OPEN_SHARDS, Orders, orders, pending_messages
 
 OPERATION = "sweep"
 THREADS = 10
-MAX_ORDERS = 50_000  # in one run: more than it has time for
 DAY_S = 24 * 3600
 REQUESTS = 3  # for one order: read it, send its event, record that
+PASSES = 2  # a shard that could not be read is read once more at the end
 
 
 class NotSwept(Exception):
-    """Some orders failed. The others were served, and the next run tries again."""
+    """Some orders or shards failed. The others were served, and the next run tries again."""
 
 
 class End(enum.Enum):
@@ -37,18 +39,24 @@ class End(enum.Enum):
 
 
 def handler(_: dict[str, Any], context: Any) -> None:
-    """Serve the orders that have not moved for SWEEP_AGE_S seconds, until the deadline. Raises NotSwept."""
+    """Serve the orders that have not moved for SWEEP_AGE_S seconds, until the deadline.
+
+    The index is read shard by shard from a random start, so that no shard is always last. A shard that cannot be read
+    delays its own orders only. Raises NotSwept if an order or a shard failed.
+    """
     deadline_ms = epoch_ms() + context.get_remaining_time_in_millis()
     age_s = int(os.environ["SWEEP_AGE_S"])
     run = Run(orders(), json.loads(os.environ["ROUTES"]), age_s, epoch_ms() // 1000 - age_s, deadline_ms)
-    due = list(islice(run.table.open_before(os.environ["OPEN_ORDERS_INDEX"], run.before_s), MAX_ORDERS))
+    start = runtime.current().rng.randint(0, OPEN_SHARDS - 1)
+    shards = [*range(start, OPEN_SHARDS), *range(start)]
     with runtime.current().pool(THREADS) as pool:
-        ends = Counter(pool.map(run.serve, due))
-    left = ends[End.NO_TIME] + ends[End.FAILED]
-    logger.info("swept", operation=OPERATION, due=len(due), sent=ends[End.SENT], left=left)
-    telemetry.count(OPERATION, {telemetry.SENT: ends[End.SENT], telemetry.LEFT: left})
-    if ends[End.FAILED]:
-        raise NotSwept(f"{ends[End.FAILED]} of {len(due)} orders")
+        for _pass in range(PASSES):
+            shards = [shard for shard in shards if not run.serve_shard(shard, pool)]
+    left = run.ends[End.NO_TIME] + run.ends[End.FAILED] + len(shards)
+    logger.info("swept", operation=OPERATION, due=run.ends.total(), sent=run.ends[End.SENT], left=left)
+    telemetry.count(OPERATION, {telemetry.SENT: run.ends[End.SENT], telemetry.LEFT: left})
+    if run.ends[End.FAILED] or (shards and run.has_time()):
+        raise NotSwept(f"{run.ends[End.FAILED]} of {run.ends.total()} orders, {len(shards)} of {OPEN_SHARDS} shards")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +68,29 @@ class Run:
     age_s: int
     before_s: int
     deadline_ms: int
+    ends: Counter[End] = field(default_factory=Counter)
+
+    def serve_shard(self, shard: int, pool: Executor) -> bool:
+        """Serve the due orders of one shard. Returns whether all of its pages were read in time."""
+        if not self.has_time():
+            return False
+        try:
+            for page in self.table.open_before(os.environ["OPEN_ORDERS_INDEX"], shard, self.before_s):
+                self.ends.update(pool.map(self.serve, page))
+                if not self.has_time():
+                    return False
+        except (BotoCoreError, ClientError) as error:
+            logger.error("shard not read", operation=OPERATION, shard=shard, error=type(error).__name__)
+            return False
+        return True
+
+    def has_time(self) -> bool:
+        """Return whether one more order can be served before the deadline."""
+        return self.deadline_ms - epoch_ms() >= REQUESTS * request_s() * 1000
 
     def serve(self, order_id: str) -> End:
         """Serve one order. Its failure is logged and counted, and does not affect other orders."""
-        left_s = (self.deadline_ms - epoch_ms()) / 1000
-        if left_s < REQUESTS * request_s():
+        if not self.has_time():
             return End.NO_TIME
         try:
             return self._serve(order_id)
@@ -77,15 +103,15 @@ class Run:
         if order is None or order.open_since is None or order.open_since > self.before_s:
             return End.MOVED
         now_ms = epoch_ms()
-        message = pending_message(order, self.routes, now_ms)
-        if message is None:
+        messages = pending_messages(order, self.routes, now_ms)
+        if not messages:
             return End.MOVED
-        event_id = message.event.id
-        ids: dict[str, Any] = {"correlation_id": order.correlation_id, "event_id": event_id, "operation": OPERATION}
-        if refused := send(client("sqs"), [message]):
-            logger.error("refused by its queue", code=refused[message].code, **ids)
-            return End.FAILED
-        logger.warning("sent again", state=order.state, sweeps=order.sweeps + 1, **ids)
+        for message in messages:
+            ids: dict[str, Any] = {"correlation_id": order.correlation_id, "event_id": message.event.id}
+            if refused := send(client("sqs"), [message]):
+                logger.error("refused by its queue", operation=OPERATION, code=refused[message].code, **ids)
+                return End.FAILED
+            logger.warning("sent again", operation=OPERATION, state=order.state, sweeps=order.sweeps + 1, **ids)
         self.table.record_sweep(order, now_ms // 1000 + wait_s(order.sweeps + 1, self.age_s) - self.age_s)
         return End.SENT
 

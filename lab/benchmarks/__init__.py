@@ -1,1 +1,1 @@
-"""Side-by-side measurements: `make bench`. Each figure runs the real code and checks what it did."""
+"""Measurements side by side: `make bench`. Each figure runs the real code and checks its effects."""

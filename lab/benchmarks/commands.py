@@ -1,4 +1,4 @@
-"""Seconds of the commands that people wait for, with what each spends them on."""
+"""Seconds of the commands that people wait for, with their longest parts."""
 
 import io
 import os
@@ -21,19 +21,19 @@ STEP = re.compile(r"✓ (.+) ([\d.]+) s")
 
 
 def measure(quick: bool) -> Figure:
-    """`make synth`, `make up` and the parts of `make test`, one after the other, once each."""
+    """Measure `make synth`, `make up` and the parts of `make test`, once each."""
     rows = [_make("synth", "STAGE=prod"), *_up()]
     if not quick:
         rows += [_make("lint"), _make("types"), *(_pytest(name) for name in ("unit", "stacks", "e2e"))]
         rows.append({"": "make test", "seconds": round(sum(float(str(row["seconds"])) for row in rows[-5:]), 1)})
     return Figure(
         "commands",
-        "What people wait for, in seconds of wall time",
+        "Commands, in seconds of wall time",
         rows,
         [(str(row[""]), float(str(row["seconds"]))) for row in rows if not str(row[""]).startswith("·")],
         "s",
         (),
-        ("make test is the sum of lint, types, unit, stacks and e2e, which it runs one after the other.",),
+        ("make test is the sum of lint, types, unit, stacks and e2e.",),
     )
 
 
@@ -50,7 +50,7 @@ def _make(target: str, *variables: str, **environment: str) -> dict[str, object]
     took = time.perf_counter() - began
     require(done.returncode == 0, f"make {target} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     slowest = [f"{name.rpartition('/')[2]} {seconds} s" for seconds, name in DURATION.findall(done.stdout)[:3]]
-    return {"": f"make {target}", "seconds": round(took, 1), "the longest in it": ", ".join(slowest)}
+    return {"": f"make {target}", "seconds": round(took, 1), "longest parts": ", ".join(slowest)}
 
 
 def _pytest(target: str) -> dict[str, object]:
@@ -58,16 +58,16 @@ def _pytest(target: str) -> dict[str, object]:
 
 
 def _up() -> list[dict[str, object]]:
-    """`make up` is this, in a folder of its own: it must not meet one that is up already."""
+    """Measure the work of `make up` in a folder of its own, beside a local AWS that may be up."""
     with tempfile.TemporaryDirectory() as directory:
         stack = LocalStack(Path(directory) / "local")
-        began, said = time.perf_counter(), io.StringIO()
+        began, output = time.perf_counter(), io.StringIO()
         try:
-            with redirect_stdout(said):
+            with redirect_stdout(output):
                 running = stack.start()
             took = time.perf_counter() - began
             require("ApiUrl" in running.outputs, f"outputs are {sorted(running.outputs)}")
         finally:
             stack.stop()
-    steps = ", ".join(f"{what} {seconds} s" for what, seconds in STEP.findall(said.getvalue()))
-    return [{"": "make up", "seconds": round(took, 1), "the longest in it": steps}]
+    steps = ", ".join(f"{what} {seconds} s" for what, seconds in STEP.findall(output.getvalue()))
+    return [{"": "make up", "seconds": round(took, 1), "longest parts": steps}]

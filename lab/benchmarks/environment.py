@@ -1,4 +1,4 @@
-"""The environment that functions run in here: as the stacks set it, with names that lead nowhere."""
+"""The environment of functions in a benchmark: as the stacks set it, with addresses that lead nowhere."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ ENVIRONMENT = {
     "STEP_NEEDS_S": "10",
     "BACKOFF_BASE_S": "2",
     "BACKOFF_CAP_S": "900",
-    "CONCURRENCY": "10",  # as many as the largest batch, the order function's
+    "CONCURRENCY": "10",  # the largest batch, that of the order function
     "QUEUE_URL": QUEUE_URL + "payments",
     "DLQ_URL": QUEUE_URL + "payments-dlq",
     "NEXT_QUEUE_URL": QUEUE_URL + "emails",
@@ -46,13 +46,13 @@ ENVIRONMENT = {
 
 
 def clean() -> dict[str, str]:
-    """For a process of its own: no AWS settings but these."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "POWERTOOLS_"))}
-    return kept | ENVIRONMENT | {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+    """The environment of a new process, without other AWS settings."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "POWERTOOLS_"))}
+    return others | ENVIRONMENT | {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
 def enter() -> None:
-    """Make it this process's; before anything of `functions` is imported."""
+    """Set the environment of this process. Call it before the first import from `functions`."""
     environment = clean()
     for name in set(os.environ) - set(environment):
         del os.environ[name]
@@ -61,8 +61,8 @@ def enter() -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Log lines and metrics are written as ever, to where nobody reads them."""
-    from shared.idempotency import logger
+    """Write log lines and metrics to the null device."""
+    from shared.idempotency import logger  # reads the environment
 
     handlers: list[Any] = logger.handlers
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):

@@ -1,4 +1,4 @@
-"""What a benchmark answers with: rows for people, bars for the page, and a verdict wherever a goal was set."""
+"""The result of a benchmark: rows, bars, and measured values beside their goals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from typing import Any
 
 
 class WrongEffect(Exception):
-    """The work that was measured was not the work that was to be done: the figure is worth nothing."""
+    """The measured work was wrong or missing: the figure is invalid."""
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A measured value beside its goal. `at_most`: the goal is a ceiling, else a floor."""
+class GoalResult:
+    """A measured value beside its goal. With `at_most`, the goal is an upper limit, otherwise a lower limit."""
 
     what: str
     value: float
@@ -22,21 +22,17 @@ class Verdict:
     def met(self) -> bool:
         return self.value <= self.goal if self.at_most else self.value >= self.goal
 
-    @property
-    def spelled_goal(self) -> str:
-        return f"{'≤' if self.at_most else '≥'} {self.goal:g}"
-
 
 @dataclass(frozen=True)
 class Figure:
-    """`title` says what is measured and in what; `notes` what a reader must know to read it."""
+    """`title` names the measurement and its unit. `notes` explain the rows."""
 
     name: str
     title: str
     rows: Sequence[Mapping[str, Any]]
     bars: Sequence[tuple[str, float]] = ()
     unit: str = ""
-    verdicts: Sequence[Verdict] = ()
+    goals: Sequence[GoalResult] = ()
     notes: Sequence[str] = field(default_factory=tuple)
 
 

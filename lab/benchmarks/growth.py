@@ -1,4 +1,4 @@
-"""Does an order cost the same when there are many? Time and requests an order, at each size, in one deployed app."""
+"""Time and requests of an order as the number of orders grows, in one deployed app."""
 
 import os
 import re
@@ -12,43 +12,43 @@ from typing import Any
 from tools.local.running import Running
 from tools.local.stack import LocalStack
 
-from lab.benchmarks.driving import Pipeline, order_ids
 from lab.benchmarks.environment import quiet
-from lab.benchmarks.figure import Figure, Verdict, require
-from lab.demo.lanes import OURS
+from lab.benchmarks.figure import Figure, GoalResult, require
+from lab.benchmarks.pipeline_driver import Pipeline, order_ids
+from lab.variants import THIS_REPO
 
 GOAL = 1.10
 AT_ONCE = 20  # orders
-RECENT = 25  # times so many
-BARE = 200  # times the bare requests
-WARM = 300  # orders before the first that counts: a cold emulator and cold workers would flatter all that follows
+RECENT = 25  # rounds
+BARE = 200  # rounds of bare requests
+WARM = 300  # orders before the first measured one: the emulator and the workers are cold
 SIZES = (100, 1_000, 10_000)
 REQUEST = re.compile(r"-> service=(\w+) ")
 
 
 def measure(quick: bool) -> Figure:
-    """`GROWTH_ORDERS=100,1000,10000` names other sizes. Requests are counted in MiniStack's log."""
-    given = os.environ.get("GROWTH_ORDERS")
-    sizes = tuple(int(size) for size in given.split(",")) if given else (20, 40) if quick else SIZES
+    """Measure at each size. `GROWTH_ORDERS=100,1000,10000` sets other sizes. Requests come from MiniStack's log."""
+    chosen_sizes = os.environ.get("GROWTH_ORDERS")
+    sizes = tuple(int(size) for size in chosen_sizes.split(",")) if chosen_sizes else (20, 40) if quick else SIZES
     at_once = min(AT_ONCE, sizes[0])
     os.environ["LOG_LEVEL"] = "DEBUG"  # MiniStack's
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as directory, quiet(), LocalStack(Path(directory) / "local") as running:
         log = Path(directory) / "local" / "ministack.log"
-        pipeline = Pipeline(running, OURS)
+        pipeline = Pipeline(running, THIS_REPO)
         for number in range(1 if quick else WARM // at_once):
             pipeline.drive(order_ids(f"warm_{number}", at_once))
         took: list[float] = []
         for size in sizes:
-            before, asked, seen = _requests(log), pipeline.asked.copy(), len(took)
+            before, arguments, rounds_before = _requests(log), pipeline.arguments.copy(), len(took)
             while len(took) * at_once < size:
                 ids = order_ids(f"ord_{len(took)}", at_once)
                 took.append(pipeline.drive(ids))
-            sent = _requests(log) - before - (pipeline.asked - asked)
+            sent = _requests(log) - before - (pipeline.arguments - arguments)
             pipeline.check(ids)
-            orders = (len(took) - seen) * at_once
+            orders = (len(took) - rounds_before) * at_once
             require(sent["dynamodb"] >= 8 * orders, f"{sent} requests for {orders} orders: fewer than there must be")
-            each_ms, bare_ms = statistics.median(took[-RECENT:]) / at_once * 1000, _bare_ms(OURS.of(running))
+            each_ms, bare_ms = statistics.median(took[-RECENT:]) / at_once * 1000, _bare_ms(THIS_REPO.of(running))
             rows.append(
                 {
                     "orders so far": f"{size:,}",
@@ -67,7 +67,7 @@ def measure(quick: bool) -> Figure:
         [(f"{row['orders so far']} orders", float(row["ms an order"])) for row in rows],
         "ms an order",
         [
-            Verdict(
+            GoalResult(
                 f"{what} at {last['orders so far']} over {first['orders so far']} orders",
                 round(last[what] / first[what], 3),
                 GOAL,
@@ -75,24 +75,15 @@ def measure(quick: bool) -> Figure:
             for what in ("ms an order", "order over bare", "requests an order")
         ],
         (
-            (
-                f"{at_once} at a time, the next when all are mailed: the emulator's queues get slower as they get "
-                "deeper, SQS's do not."
-            ),
-            (
-                f"Time: the median of the last {RECENT} times {at_once}, where there are as many. Requests: all "
-                "functions', from the size before on, the payment sandbox's own included."
-            ),
-            (
-                "Bare: four requests of a step's kinds, one after the other by boto3 alone, in the same tables when "
-                "they are as full and nothing else is done: whether it is the emulator that gets slower."
-            ),
+            f"{at_once} orders at a time, and the next when all are emailed: deep queues make the emulator slow.",
+            f"Time: the median of the last {RECENT} rounds. Requests: those of all functions since the previous size.",
+            "Bare: four requests of a step's kinds by boto3 alone, in the same tables: is it the emulator that slows?",
         ),
     )
 
 
 def _bare_ms(running: Running) -> float:
-    """Milliseconds of four requests on our tables, made by nobody but this: a put, an update, a transaction, a get."""
+    """Milliseconds of four bare requests: a put, an update, a transaction and a get."""
     dynamodb = running.client("dynamodb")
     records, rows = running.outputs["IdempotencyTableName"], running.outputs["OrdersTableName"]
     taken = []

@@ -1,4 +1,4 @@
-"""Cold start: processor time to import each handler and make its clients, over boto3 and the same clients alone."""
+"""CPU time to import each handler and create its clients, over boto3 and the same clients alone."""
 
 import json
 import subprocess
@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from lab.benchmarks.environment import clean
-from lab.benchmarks.figure import Figure, Verdict, require
-from lab.benchmarks.measuring import interleaved
+from lab.benchmarks.figure import Figure, GoalResult, require
+from lab.benchmarks.sampling import interleaved
 
 GOAL = 1.15
-# The clients that an invocation which goes well needs.
+# The clients that a successful invocation needs.
 USES = {
     "api": ("dynamodb",),
     "order": ("dynamodb",),
@@ -20,7 +20,7 @@ USES = {
     "relay": ("sqs",),
     "sweep": ("dynamodb", "sqs"),
 }
-# Stripe's SDK loads its parts when they are first named; these are the ones that a payment needs.
+# Stripe's SDK loads its parts on first use. A payment needs these.
 STRIPE = "import stripe\nstripe.StripeClient, stripe.RequestsClient, stripe.PaymentIntent"
 CPU = """
 import resource
@@ -40,7 +40,7 @@ print("made", json.dumps(made))
 
 
 def measure(quick: bool) -> Figure:
-    """A fresh process each time, on a warm disk."""
+    """Measure in a new process each time, on a warm disk."""
     subjects = {}
     for name, services in USES.items():
         boto3 = f"import boto3\nfor service in {services}: boto3.client(service)"
@@ -56,7 +56,7 @@ def measure(quick: bool) -> Figure:
         1 if quick else 25,
     )
     rows: list[dict[str, Any]] = []
-    verdicts = []
+    goals = []
     for name, services in USES.items():
         _check_clients(name, services)
         handler, boto3 = f"{name}: handler", f"{name}: boto3"
@@ -71,26 +71,26 @@ def measure(quick: bool) -> Figure:
             sdk = "payment: with the SDK"
             row["Stripe's SDK, ms"] = round((samples.median(sdk) - samples.median(boto3)) * 1000)
             row["over boto3 and the SDK"] = round(samples.ratio(handler, sdk), 3)
-            verdicts.append(Verdict("payment, over boto3 and Stripe's SDK", row["over boto3 and the SDK"], GOAL))
+            goals.append(GoalResult("payment, over boto3 and Stripe's SDK", row["over boto3 and the SDK"], GOAL))
         else:
-            verdicts.append(Verdict(f"{name}, over boto3", over, GOAL))
+            goals.append(GoalResult(f"{name}, over boto3", over, GOAL))
         rows.append(row)
     return Figure(
         "imports",
-        "Import of each handler, its clients made, over boto3 with just those clients",
+        "Import of each handler with its clients, over boto3 with the same clients",
         rows,
         [(str(row[""]), float(row["over"])) for row in rows],
         "times boto3 and its clients",
-        verdicts,
-        ("Checked as well: what a handler makes while Lambda starts it are clients that every invocation needs.",),
+        goals,
+        ("Also checked: a handler creates only clients that every invocation needs while Lambda starts it.",),
     )
 
 
 def _run(code: str) -> dict[str, str]:
-    """The code's marked lines. Raises CalledProcessError where it fails."""
-    environment = clean() | {"AWS_LAMBDA_FUNCTION_NAME": "function"}  # clients are then made as on Lambda
+    """The marked output lines of the code. Raises CalledProcessError if it fails."""
+    environment = clean() | {"AWS_LAMBDA_FUNCTION_NAME": "function"}  # clients are created as on Lambda
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    lines = [line.partition(" ") for line in done.stdout.splitlines()]
+    lines = [network.partition(" ") for network in done.stdout.splitlines()]
     return {mark: rest for mark, _, rest in lines}
 
 
@@ -100,5 +100,5 @@ def _cpu_s(code: str) -> float:
 
 def _check_clients(name: str, services: tuple[str, ...]) -> None:
     made = json.loads(_run(MADE.format(name=name))["made"])
-    require(set(made) <= set(services), f"{name} makes clients {made} at its start, and needs {services}")
-    require(len(made) == len(set(made)), f"{name} makes clients twice: {made}")
+    require(set(made) <= set(services), f"{name} creates clients {made} at its start and needs {services}")
+    require(len(made) == len(set(made)), f"{name} creates clients twice: {made}")

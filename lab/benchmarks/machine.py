@@ -1,4 +1,4 @@
-"""The machine and the versions that a figure was measured with."""
+"""The machine and the versions of a measurement."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ PACKAGES = ("aws-lambda-powertools", "boto3", "botocore", "msgspec", "stripe", "
 
 
 def machine() -> dict[str, str]:
-    """What to print beside a figure; the load says whether it was measured in quiet."""
+    """Facts to print beside a figure. The load shows whether other work was running."""
     return {
         "measured": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "processor": _processor(),
@@ -27,5 +27,5 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    models = (network.partition(":")[2].strip() for network in lines if network.startswith("model name"))
     return next(models, platform.machine())

@@ -1,4 +1,4 @@
-"""DynamoDB requests and units of each kind of step, by the deployed handlers against MiniStack's tables."""
+"""DynamoDB requests and units of each kind of step, by the deployed handlers and MiniStack's tables."""
 
 import importlib
 import json
@@ -24,9 +24,9 @@ from shared.orders.events import OrderPaid, OrderPlaced
 from tests.harness.http_lambda import serve
 
 from lab.benchmarks import subjects
-from lab.benchmarks.counted import Counted
 from lab.benchmarks.environment import quiet
-from lab.benchmarks.figure import Figure, Verdict, require
+from lab.benchmarks.figure import Figure, GoalResult, require
+from lab.benchmarks.request_counter import RequestCounter
 from lab.benchmarks.subjects import CONTEXT, Effects, Record, batch
 from lab.benchmarks.tables import local_aws
 from lab.peers import step as published
@@ -35,14 +35,14 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 
 def measure(quick: bool) -> Figure:
-    """One order through the real handlers, then each of its messages again, then one that fails; then the peers."""
-    del quick  # one of each is all there is
+    """Process one order by the real handlers, each message again, one that fails, and the peers."""
+    del quick  # one message of each kind
     with local_aws(), quiet():
         return _measured()
 
 
 def _measured() -> Figure:
-    counted, effects = Counted(), Effects()
+    counted, effects = RequestCounter(), Effects()
     counted.look_at(client("dynamodb"))
     counted.look_at(published.dynamodb())
     rows: list[dict[str, Any]] = []
@@ -55,7 +55,7 @@ def _measured() -> Figure:
         rows.append({"": what, **counted.row()})
         return counted.requests.total()
 
-    verdicts = [*_ours(counted, rows, count), *_plain(effects, count)]
+    goals = [*_this_repo(counted, rows, count), *_plain(effects, count)]
     _peers(effects, count)
     return Figure(
         "requests",
@@ -63,23 +63,23 @@ def _measured() -> Figure:
         rows,
         [(row[""], float(row["requests"])) for row in rows],
         "requests",
-        verdicts,
+        goals,
         (
-            "A guard read looks at the order row before the effect: it is what holds when every record is forgotten.",
+            "A guard reads the order row before the effect: it protects the order when all records are deleted.",
             (
-                "A transacted write costs two units where a plain one costs one, and a move of the row writes "
-                "its index. MiniStack counts less of that than AWS; docs/cost.md counts by AWS's rules."
+                "A transacted write costs two units, a plain write one. A change of the index keys writes the index. "
+                "MiniStack counts less than AWS; lab/docs/cost.md counts by AWS's rules."
             ),
             (
-                "A refused write is charged too, by the size of the item that is there, though no answer tells it: add "
-                "1 unit for a refused UpdateItem or PutItem, 2 an item for a refused transaction."
+                "AWS charges a refused write too: add 1 unit for a refused UpdateItem or PutItem, and 2 for each item "
+                "of a refused transaction."
             ),
-            "The peers' row write is among their requests; their SendMessage and our relay's are SQS and are not.",
+            "The peers' row write is included. SendMessage is not: it is a request to SQS.",
         ),
     )
 
 
-def _ours(counted: Counted, rows: list[dict[str, Any]], count: Callable[..., int]) -> list[Verdict]:
+def _this_repo(counted: RequestCounter, rows: list[dict[str, Any]], count: Callable[..., int]) -> list[GoalResult]:
     order, payment, email, api, sandbox = (
         importlib.import_module(f"functions.{name}.handler").handler
         for name in ("order", "payment", "email", "api", "payment_sandbox")
@@ -93,32 +93,32 @@ def _ours(counted: Counted, rows: list[dict[str, Any]], count: Callable[..., int
     answer = api(request, CONTEXT)
     require(answer["statusCode"] == 202, f"the API says {answer}")
     rows.append({"": "POST /orders", **counted.row()})
-    found = [
-        Verdict("POST /orders (internal step), requests", counted.requests.total(), 1),
-        Verdict("order (internal step), requests", count("order", order, ordered), 1),
-        Verdict("order, a duplicate, requests", count("order, a duplicate", order, ordered), 1),
+    goals = [
+        GoalResult("POST /orders (internal step), requests", counted.requests.total(), 1),
+        GoalResult("order (internal step), requests", count("order", order, ordered), 1),
+        GoalResult("order, a duplicate, requests", count("order, a duplicate", order, ordered), 1),
     ]
     os.environ.update(LEDGER_TABLE="ledger", SLOW_S="1")
     with serve(sandbox) as url:
         os.environ["PROVIDER_URL"] = url
-        found += [
-            Verdict("payment (external step), requests", count("payment", payment, placed), 4),
-            Verdict("payment, a duplicate, requests", count("payment, a duplicate", payment, placed), 1),
+        goals += [
+            GoalResult("payment (external step), requests", count("payment", payment, placed), 4),
+            GoalResult("payment, a duplicate, requests", count("payment, a duplicate", payment, placed), 1),
         ]
     row = _row(order_id)
     require(row.get("state") == {"S": "paid"}, f"the order is {row.get('state')}")
     paid = OrderPaid(order_id=order_id, currency="EUR", total=subjects.TOTAL, payment_intent=row["intent_id"]["S"])
     mail = _record(paid)
-    found += [
-        Verdict("email (external step), requests", count("email", email, mail), 3),
-        Verdict("email, a duplicate, requests", count("email, a duplicate", email, mail), 1),
+    goals += [
+        GoalResult("email (external step), requests", count("email", email, mail), 3),
+        GoalResult("email, a duplicate, requests", count("email, a duplicate", email, mail), 1),
     ]
     require("mailed_at" in _row(order_id), "the order is not mailed")
-    return found
+    return goals
 
 
-def _plain(effects: Effects, count: Callable[..., int]) -> list[Verdict]:
-    """A step with nothing of its own to read, and one that fails before its effect."""
+def _plain(effects: Effects, count: Callable[..., int]) -> list[GoalResult]:
+    """A step that reads nothing, and a step that fails before its effect."""
 
     @step("bench.plain", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL)
     def plain(order: OrderPlaced, _: Attempt) -> Outcome:
@@ -134,7 +134,7 @@ def _plain(effects: Effects, count: Callable[..., int]) -> list[Verdict]:
     effects.pause_s = 0.0
     require(effects.done == [first["messageId"]], f"effects {effects.done}")
     effects.done.clear()
-    return [Verdict("external step, requests", done, 2), Verdict("a failure, requests", failed, 2)]
+    return [GoalResult("external step, requests", done, 2), GoalResult("a failure, requests", failed, 2)]
 
 
 def _peers(effects: Effects, count: Callable[..., int]) -> None:

@@ -1,4 +1,4 @@
-"""What is deployed: the code of each function and of its layers, from the templates of stage prod."""
+"""Deployed code: each function with its layers, from the templates of stage prod."""
 
 import io
 import json
@@ -8,17 +8,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.account import PLACEHOLDERS, cdk
+from tools.account import cdk
+from tools.deploy_inputs import PLACEHOLDERS
 
-from lab.benchmarks.figure import Figure, Verdict, require
+from lab.benchmarks.figure import Figure, GoalResult, require
 from lab.benchmarks.imports import USES
 
 STAGE = "prod"
 
 
 def measure(quick: bool) -> Figure:
-    """Synthesised anew into a folder of its own; sizes in KB of 1,024 bytes, zipped as the CLI zips (deflate)."""
-    del quick  # there is one stage to look at
+    """Synthesise into a folder of its own. Sizes in KB of 1,024 bytes, zipped as the CLI zips (deflate)."""
+    del quick  # one stage
     with tempfile.TemporaryDirectory() as directory:
         assembly = Path(directory) / "cdk.out"
         cdk("synth", STAGE, PLACEHOLDERS, "--quiet", "--output", str(assembly))
@@ -55,16 +56,16 @@ def _measured(assembly: Path) -> Figure:
         rows,
         bars,
         "KB unzipped",
-        [Verdict("unused in the layers, KB unzipped", _kb(unused[0]), 0)],
+        [GoalResult("unused in the layers, KB unzipped", _kb(unused[0]), 0)],
         (
-            "boto3 is in Lambda's runtime too; here it is locked, so that what was tested is what runs.",
-            "Unused: descriptions of services that no function calls. Nothing else is known to be unused.",
+            "boto3 is also in Lambda's runtime. The layer locks the tested version.",
+            "Unused: descriptions of services that no function calls.",
         ),
     )
 
 
 def _functions(assembly: Path) -> Iterator[tuple[str, list[Path]]]:
-    """Each function's name, and the folders of its code and layers."""
+    """The name of each function, and the folders of its code and layers."""
     for template in sorted(assembly.glob("*.template.json")):
         resources: Mapping[str, Any] = json.loads(template.read_text())["Resources"]
         for resource in resources.values():
@@ -83,24 +84,24 @@ def _folder(assembly: Path, content: Mapping[str, Any]) -> Path:
 def _packages(layer: Path) -> dict[str, tuple[int, int]]:
     """Sizes by top-level package of a layer."""
     top = layer / "python"
-    found: dict[str, tuple[int, int]] = {}
+    sizes: dict[str, tuple[int, int]] = {}
     for entry in top.iterdir():
         name = entry.name.partition("-")[0].removesuffix(".py") if entry.suffix != ".dist-info" else "(metadata)"
         plain, zipped = _sizes(entry)
-        before = found.get(name, (0, 0))
-        found[name] = before[0] + plain, before[1] + zipped
-    return found
+        before = sizes.get(name, (0, 0))
+        sizes[name] = before[0] + plain, before[1] + zipped
+    return sizes
 
 
 def _unused(assembly: Path) -> tuple[int, int]:
-    """Sizes of what botocore knows of services that no function calls."""
+    """Sizes of botocore's descriptions of services that no function calls."""
     called = {service for services in USES.values() for service in services}
-    found = [
+    sizes = [
         _sizes(entry)
         for entry in assembly.glob("asset.*/python/botocore/data/*")
         if entry.is_dir() and entry.name not in called
     ]
-    return sum(plain for plain, _ in found), sum(zipped for _, zipped in found)
+    return sum(plain for plain, _ in sizes), sum(zipped for _, zipped in sizes)
 
 
 def _both(sizes: tuple[int, int]) -> dict[str, float]:

@@ -1,7 +1,7 @@
-"""The same piece of work guarded in three ways: charge, mark the order paid, tell the next step.
+"""The same work guarded in three ways: charge, mark the order paid, tell the next step.
 
-Ours returns its row write and its event, and one transaction carries both with the record. The peers, by the code of
-tests/schedules/peers, write the row and send the event themselves.
+The step of this repository returns its row write and its event, and one transaction contains both with the record. The
+peers, by the code in lab/peers, write the row and send the event themselves.
 """
 
 import importlib.util
@@ -23,23 +23,22 @@ from shared.idempotency import (
     Step,
     client,
     cloudevent,
+    current_engine,
     epoch_ms,
     iso,
-    runtime,
     sqs_handler,
     step,
 )
-from shared.idempotency.engine import Message
 from shared.orders import writes
 from shared.orders.events import Customer, Item, OrderPaid, OrderPlaced, OrderRequested
 from tests.harness.decoding import decode
 
+from lab.benchmarks.fake_network import FakeNetwork
 from lab.benchmarks.figure import require
-from lab.benchmarks.line import Line
 from lab.peers import step as published
 
 Record = dict[str, Any]
-LEFT_MS = 30_000  # what a worker has
+LEFT_MS = 30_000  # of a worker
 TOTAL = 2500
 
 
@@ -52,13 +51,13 @@ class Paid(msgspec.Struct, frozen=True):
 
 @dataclass
 class Effects:
-    """The outside effect, `pause_s` long: whose it was is kept."""
+    """The outside effect, `pause_s` seconds long. `done` keeps the order ids."""
 
     pause_s: float = 0.0
     done: list[str] = field(default_factory=list)
 
     def charge(self, order_id: str) -> str:
-        """Answers the intent's id."""
+        """Charge an order. Returns the id of the intent."""
         if self.pause_s:
             time.sleep(self.pause_s)
         self.done.append(order_id)
@@ -66,13 +65,13 @@ class Effects:
 
 
 class Context:
-    """Lambda's, as far as it is used."""
+    """The part of Lambda's context that is used."""
 
     aws_request_id = "request"
     function_name = "benchmark"
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds."""
+        """The time left, in milliseconds."""
         return LEFT_MS
 
 
@@ -80,42 +79,42 @@ CONTEXT = Context()
 
 
 def clients() -> list[Any]:
-    """Those of ours and of the peers."""
+    """The clients of this repository and of the peers."""
     return [*(client(service) for service in ("dynamodb", "sqs")), published.dynamodb(), published.sqs()]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """`step` takes one record, `handler` a batch; `requests`: what one record costs, by operation."""
+    """`step` takes one record, `handler` a batch. `requests` counts the requests of one record by operation."""
 
     name: str
     step: Callable[[Record], object]
     handler: Callable[[dict[str, Any], Any], Any]
     requests: Counter[str]
-    charges: bool = True  # it has the outside effect
+    charges: bool = True  # whether it has the outside effect
 
-    def check(self, records: Sequence[Record], line: Line, effects: Effects) -> None:
-        """Raises WrongEffect unless each order was charged once, marked, and its event handed on, by just these."""
+    def check(self, records: Sequence[Record], network: FakeNetwork, effects: Effects) -> None:
+        """Raises WrongEffect unless each order was charged once and marked, and its event sent, by these requests."""
         ids = [record["messageId"] for record in records]
         charged = ids if self.charges else []
         require(sorted(effects.done) == sorted(charged), f"{self.name}: charged {effects.done}, not {charged}")
-        self.check_sent(records, line)
+        self.check_sent(records, network)
 
-    def check_sent(self, records: Sequence[Record], line: Line) -> None:
+    def check_sent(self, records: Sequence[Record], network: FakeNetwork) -> None:
         """The requests alone, as where they are made again and nothing is charged. Raises WrongEffect."""
         ids = [record["messageId"] for record in records]
         expected = Counter({operation: count * len(ids) for operation, count in self.requests.items()})
-        require(line.count() == expected, f"{self.name}: sent {line.count()}, not {expected}")
+        require(network.count() == expected, f"{self.name}: sent {network.count()}, not {expected}")
         state, event = ("paid", "order.paid") if self.charges else ("placed", "order.placed")
         for order_id in ids:
-            mine = [body for _, body in line.sent if order_id.encode() in body]
+            mine = [body for _, body in network.sent if order_id.encode() in body]
             marked = any(f'"S": "{state}"'.encode() in body or f'"S":"{state}"'.encode() in body for body in mine)
-            told = any(f"{order_id}/{event}".encode() in body for body in mine)
-            require(marked and told, f"{self.name}: {order_id} is not {state}, or nobody was told")
+            consumed = any(f"{order_id}/{event}".encode() in body for body in mine)
+            require(marked and consumed, f"{self.name}: {order_id} is not {state}, or its event was not sent")
 
 
 def records(kind: str, count: int, start: int = 0) -> list[Record]:
-    """Messages of `count` orders as Lambda hands them over; the message's id is the order's."""
+    """SQS records of `count` orders. The message id is the order id."""
     return [_record(kind, f"ord_{number:06d}") for number in range(start, start + count)]
 
 
@@ -144,12 +143,12 @@ def _record(kind: str, order_id: str) -> Record:
 
 
 def batch(of: Sequence[Record]) -> dict[str, Any]:
-    """Lambda's event."""
+    """The event of an invocation."""
     return {"Records": list(of)}
 
 
 def external(effects: Effects) -> Subject:
-    """Ours, with an outside effect: claim, effect, commit."""
+    """A step of this repository with an outside effect: claim, effect, commit."""
 
     @step("bench.charge", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL)
     def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
@@ -170,25 +169,26 @@ def external(effects: Effects) -> Subject:
             ],
         )
 
-    return _ours("ours, external step", charge, Counter(UpdateItem=1, TransactWriteItems=1), True)
+    return _this_repo("this repository, external step", charge, Counter(UpdateItem=1, TransactWriteItems=1), True)
 
 
 def internal() -> Subject:
-    """Ours, without: the order function's own step, one transaction."""
-    return _ours("ours, internal step", order.place, Counter(TransactWriteItems=1), False)
+    """The step of the order function: no outside effect, one transaction."""
+    return _this_repo("this repository, internal step", order.place, Counter(TransactWriteItems=1), False)
 
 
-def _ours(name: str, of: Step[Any], requests: Counter[str], charges: bool) -> Subject:
+def _this_repo(name: str, of: Step[Any], requests: Counter[str], charges: bool) -> Subject:
     def run(record: Record) -> object:
         envelope, event = decode(record["body"], of.kinds)
-        engine = runtime.engine()
-        return engine.run(of, Message(event, envelope.correlation_id), engine.clock.now_ms() + LEFT_MS)
+        engine = current_engine()
+        deadline_ms = engine.clock.now_ms() + LEFT_MS
+        return engine.run(of, event, deadline_ms, correlation_id=envelope.correlation_id)
 
     return Subject(name, run, sqs_handler(of), requests, charges)
 
 
 def powertools(effects: Effects) -> Subject:
-    """Powertools as documented: its idempotent function in its batch processor."""
+    """Powertools as documented: an idempotent function in the batch processor."""
     it = peer("powertools", _pay(effects))
     return Subject(
         "Powertools",
@@ -210,7 +210,7 @@ def claim_with_expiry(effects: Effects) -> Subject:
 
 
 def peer(name: str, pay: Callable[[dict[str, Any]], dict[str, str]]) -> Any:
-    """A copy of the peer's module with this work to guard, on the clients that it makes: as boto3 makes them."""
+    """A copy of the peer's module that guards `pay`, with its own boto3 clients."""
     spec = importlib.util.find_spec(f"lab.peers.{name}")
     if spec is None or spec.loader is None:
         raise ModuleNotFoundError(name)
@@ -223,7 +223,7 @@ def peer(name: str, pay: Callable[[dict[str, Any]], dict[str, str]]) -> Any:
 
 
 def _pay(effects: Effects) -> Callable[[dict[str, Any]], dict[str, str]]:
-    """As `pay` of lab/peers/step.py, with the charge taken out."""
+    """The work of `pay` in lab/peers/step.py, with a charge by `effects`."""
     dynamodb, sqs = published.dynamodb(), published.sqs()
 
     def pay(order: dict[str, Any]) -> dict[str, str]:

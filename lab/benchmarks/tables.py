@@ -1,4 +1,4 @@
-"""Tables and queues of the app on a MiniStack of its own, without a deploy; clients of this process reach it."""
+"""Create tables and queues of the app on a MiniStack of its own, without a deployment."""
 
 import os
 import tempfile
@@ -22,7 +22,7 @@ ORDERS_INDEX = {
 
 @contextmanager
 def local_aws() -> Iterator[None]:
-    """Sets this process's environment; before the first client is made."""
+    """Start MiniStack and set the environment of this process. Use it before the first client is created."""
     with tempfile.TemporaryDirectory() as directory:
         ministack = MiniStack(Path(directory), free_port())
         try:

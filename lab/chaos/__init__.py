@@ -1,1 +1,1 @@
-"""A long run: ours and the naive lane under kills, triplicates and DLQ replays, in legs that can be resumed."""
+"""A long run of this repository and the naive variant, in legs that can be resumed."""

@@ -1,38 +1,42 @@
-"""The run as a page of Markdown, from its state alone: docs/chaos.md is such a page. Pure."""
+"""Render a long run as Markdown, from its state. lab/docs/chaos.md is such a page. Pure."""
 
+import re
 from collections.abc import Callable, Mapping
 
 from lab.chaos.leg import COPIES, RECEIVES
 from lab.chaos.state import LEG, State
 from lab.chaos.totals import Totals, totals
-from lab.demo.comparison import WRONGS
+from lab.demo.variant_report import FAILURES
 
 Row = tuple[str, Callable[[str], str]]
 
 
 def page(state: State) -> str:
-    """What was asked, what was found, and each second mail with its cause."""
-    found = totals(state)
-    asked = state.asked
+    """The page: parameters, numbers, and each second email with its cause."""
+    sums = totals(state)
+    parameters = state.parameters
     made = ", ".join(f"{name} {version}" for name, version in state.versions.items())
-    so_far = f" So far, after {len(state.done)} of {len(asked.legs)} legs:" if state.left else ""
+    so_far = f" So far, after {len(state.done)} of {len(parameters.legs)} legs:" if state.left else ""
     written = (
-        f"Written by `make chaos ORDERS={asked.orders} SEED={asked.seed} FAULTS={asked.faults:g}`, not by hand. The "
-        f"same seed draws the same orders and the same plan of faults; which of them strike depends on timing.{so_far}"
+        f"Written by `make chaos ORDERS={parameters.orders} SEED={parameters.seed} FAULTS={parameters.faults:g}`, "
+        "not by hand.\nThe same seed draws the same orders and the same plan of faults. Which faults happen depends on "
+        f"timing.{so_far}"
     )
     run = (
-        f"{found.lanes['ours']['orders']} orders to each of two pipelines, ours and the naive one, each sent {COPIES} "
-        f"times, some late and out of order, in legs of up to {LEG} on a local AWS of their own. {asked.faults:g} % of "
-        "first deliveries were due a fault: killed workers, lost answers, throttles, 5xx, stalls past the lease. After "
-        f"{RECEIVES} receives a message was moved to its dead-letter queue, and every such queue was replayed each "
-        "second, as a redrive does it, under new message ids. When all orders of a leg had been sent, all events of "
-        f"ours so far were sent a second time. It took {found.seconds / 60:.0f} minutes, and {found.peak_mb} MB in the "
-        "largest process."
+        f"Each of two pipelines, this repository and naive, got {sums.variants['this-repo']['orders']} orders.\n"
+        f"Each order was sent {COPIES} times, some late and out of order.\n"
+        f"A leg has at most {LEG} orders and a local AWS of its own.\n"
+        f"{parameters.faults:g} % of first deliveries were due a fault: killed workers, lost answers, throttles, 5xx, "
+        f"stalls past the lease.\nAfter {RECEIVES} receives, SQS moved a message to its dead-letter queue. "
+        "Every dead-letter queue was replayed each second, under new message ids.\n"
+        "When all orders of a leg had been sent, all events of this repository were sent a second time.\n"
+        f"The run took {sums.seconds / 60:.0f} minutes, and {sums.peak_mb} MB in the largest process."
     )
-    window = (
-        "The one window that the promise leaves: the outcome of a send was unknown, because its worker died or its "
-        "answer was lost between send and commit. Each order, with what did it; a dead worker had up to ten in hand:"
+    causes = (
+        "The promise allows a second email if the outcome of a send is unknown: the worker died, or the answer was "
+        "lost, between send and commit.\nA dead worker held up to ten orders:"
     )
+    result = "✓ This repository's pipeline is as promised" + (", so far." if state.left else ".")
     return "\n".join(
         [
             "# A long run",
@@ -41,19 +45,17 @@ def page(state: State) -> str:
             "",
             run,
             "",
-            *_table(found),
+            *_table(sums),
             "",
-            f"✓ Ours kept its promise{', so far' if state.left else ''}."
-            if not found.violations
-            else "✗ **Not kept:**",
-            *(f"- {each}" for each in found.violations),
-            *(["", f"✗ **{found.too_tame}**"] if found.too_tame else []),
+            result if not sums.violations else "✗ **Not as promised:**",
+            *(f"- {each}" for each in sums.violations),
+            *(["", f"✗ **{sums.too_few_deaths}**"] if sums.too_few_deaths else []),
             "",
-            f"## Mailed twice by ours: {len(found.second_mails)}",
+            f"## Second emails of this repository: {len(sums.second_mails)}",
             "",
-            window,
+            causes,
             "",
-            *_by_cause(found.second_mails),
+            *_by_cause(sums.second_mails),
             "",
             f"Made with {made}.",
             "",
@@ -62,36 +64,50 @@ def page(state: State) -> str:
 
 
 def _by_cause(second_mails: Mapping[str, str]) -> list[str]:
+    """Numbers of orders by kind of cause, with one order as an example. build/chaos.json has all orders."""
     orders: dict[str, list[str]] = {}
-    for id, why in second_mails.items():
-        orders.setdefault(why, []).append(f"`{id}`")
-    return [f"- {', '.join(ids)}: {why}" for why, ids in orders.items()]
+    for order_id, why in second_mails.items():
+        orders.setdefault(kind_of_cause(why), []).append(order_id)
+    by_count = sorted(orders.items(), key=lambda item: -len(item[1]))
+    return [
+        "| cause | orders | for example |",
+        "|---|---:|---|",
+        *(f"| {kind} | {len(ids)} | `{ids[0]}` |" for kind, ids in by_count),
+    ]
 
 
-def _table(found: Totals) -> list[str]:
+def kind_of_cause(why: str) -> str:
+    """A cause without the ids of worker and order."""
+    return re.sub(r"worker \d+", "a worker", re.sub(r" for \S+?(?=;|$)", "", why))
+
+
+def _table(sums: Totals) -> list[str]:
     def counted(name: str) -> Callable[[str], str]:
-        return lambda lane: str(found.lanes[lane][name])
+        return lambda variant: str(sums.variants[variant][name])
 
     rows: list[Row] = [
         ("orders", counted("orders")),
         ("deliveries to the workers", counted("deliveries")),
-        ("… cut short by the worker's death", lambda lane: _share(found, lane)),
+        ("… cut short by the death of the worker", lambda variant: _share(sums, variant)),
         ("workers killed", counted("dead_workers")),
         ("faults injected", counted("faults")),
         ("messages replayed from DLQs", counted("replayed")),
     ]
-    rows += [(words, counted(name)) for name, words in WRONGS.items()]
-    rows.append(("… of which it names itself", lambda lane: str(len(found.second_mails) if lane == "ours" else 0)))
+    rows += [(words, counted(name)) for name, words in FAILURES.items()]
+    rows.append(("… of which explained", lambda variant: str(len(sums.second_mails) if variant == "this-repo" else 0)))
     rows.append(
-        ("**orders wronged**, but for mails that it names itself", lambda lane: f"**{found.lanes[lane]['wronged']}**")
+        (
+            "**failed orders**, except explained emails",
+            lambda variant: f"**{sums.variants[variant]['failed_orders']}**",
+        )
     )
-    names = list(found.lanes)
+    names = list(sums.variants)
     return [
         f"| | {' | '.join(names)} |",
         f"|---|{'---:|' * len(names)}",
-        *(f"| {words} | {' | '.join(of(lane) for lane in names)} |" for words, of in rows),
+        *(f"| {words} | {' | '.join(of(variant) for variant in names)} |" for words, of in rows),
     ]
 
 
-def _share(found: Totals, lane: str) -> str:
-    return f"{found.lanes[lane]['cut_short']} ({found.cut_short_percent(lane):.1f} %)"
+def _share(sums: Totals, variant: str) -> str:
+    return f"{sums.variants[variant]['cut_short']} ({sums.cut_short_percent(variant):.1f} %)"

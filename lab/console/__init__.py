@@ -1,5 +1,5 @@
-"""The live page (`make console`): two pipelines side by side, with buttons for what goes wrong in real ones."""
+"""The live page (`make console`): two pipelines side by side, and buttons that cause failures."""
 
-from lab.demo.lanes import NAIVE, OURS
+from lab.variants import NAIVE, THIS_REPO
 
-LANES = (NAIVE, OURS)  # from left to right
+VARIANTS = (NAIVE, THIS_REPO)  # from left to right

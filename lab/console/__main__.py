@@ -1,4 +1,4 @@
-"""`make console`: a local AWS with the pipelines on it and a page to watch and trouble them, until Ctrl-C."""
+"""`make console`: a local AWS with both pipelines, and a page that shows and disturbs them, until Ctrl-C."""
 
 import argparse
 import shutil
@@ -8,38 +8,36 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tools.local.errors import LocalStackError
-from tools.local.ministack import free_port, is_free
+from tools.local.ministack import LocalStackError, free_port, is_free
 from tools.local.running import Running
 from tools.local.stack import LocalStack
 from tools.progress import Steps, console
 
-from lab.console import LANES
+from lab.console import VARIANTS
 from lab.console.actions import Actions
 from lab.console.app import console as page
-from lab.console.book import Book
-from lab.console.feed import Feed
-from lab.console.look import Look
+from lab.console.event_stream import EventStream
+from lab.console.sent_orders import SentOrders
 from lab.console.serve import hosts, serve
-from lab.contrast import synth_arguments
-from lab.contrast.visibility import FUNCTION_OF, bring_back_sooner
-from lab.demo.lanes import OURS
+from lab.console.snapshot import SnapshotReader
 from lab.faults.journal import Journal
+from lab.variants import THIS_REPO, synth_arguments
+from lab.variants.visibility import FUNCTION_OF, shorten_visibility
 
-SEED = 1  # drawn from for nothing: no message meets a fault unless a button armed it
+SEED = 1  # unused: with 0 percent, a message meets a fault only if a button armed it
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make console", usage="make console [PORT=8080]", description=__doc__)
-    parser.add_argument("--port", type=int, default=None, help="of the page; without, a free one")
+    parser.add_argument("--port", type=int, default=None, help="port of the page; a free port without it")
     port = parser.parse_args().port or free_port()
     if not 1 <= port <= 65535:
-        parser.error(f"port {port} is not one of 1 to 65535")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the local AWS ends with us
+        parser.error(f"needs a port of 1 to 65535, not {port}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the local AWS too
     directory = Path(tempfile.mkdtemp(prefix="effectively-once-"))
     try:
         if not is_free(port):
-            raise LocalStackError(f"Port {port} is taken. Name another: PORT=8080, or none to have one found.")
+            raise LocalStackError(f"Port {port} is in use. Set another PORT, or none for a free port.")
         _show(port, directory)
     except LocalStackError as error:
         console.print(f"\n{error}", style="red", markup=False)
@@ -54,20 +52,22 @@ def main() -> int:
 
 def _show(port: int, directory: Path) -> None:
     journal = Journal(directory / "deliveries.jsonl")
-    others = [lane for lane in LANES if lane is not OURS]
+    others = [variant for variant in VARIANTS if variant is not THIS_REPO]
     with LocalStack(directory, synth=synth_arguments(SEED, 0, journal.path, others)) as running:
-        bring_back_sooner(running, LANES)
+        shorten_visibility(running, VARIANTS)
         start_workers(running)
-        book = Book()
-        feed = Feed(Look(running, LANES, book, journal))
+        sent_orders = SentOrders()
+        event_stream = EventStream(SnapshotReader(running, VARIANTS, sent_orders, journal))
         console.print(f"\nThe page: http://127.0.0.1:{port}/   (Ctrl-C ends it, and the local AWS with it)")
-        serve(page(feed, Actions(running, LANES, book), hosts(port)), feed, port)
+        serve(page(event_stream, Actions(running, VARIANTS, sent_orders), hosts(port)), event_stream, port)
         console.print("\nEnding the local AWS.")
 
 
 def start_workers(running: Running) -> None:
-    """One of each step's, in each lane: the first order should not wait for them."""
-    names = [lane.of(running).outputs[f"{step}FunctionName"] for lane in LANES for step in FUNCTION_OF.values()]
+    """Start one worker of each step in each variant, so that the first order does not wait."""
+    names = [
+        variant.of(running).outputs[f"{step}FunctionName"] for variant in VARIANTS for step in FUNCTION_OF.values()
+    ]
     client = running.client("lambda")
     with Steps() as steps, steps.step("warm-up of the workers"), ThreadPoolExecutor(len(names)) as at_once:
         list(at_once.map(lambda name: client.invoke(FunctionName=name, Payload=b'{"Records": []}'), names))

@@ -1,4 +1,4 @@
-"""What the buttons do. Each says what it did, or raises CouldNot saying why it did nothing."""
+"""The actions behind the buttons. Each returns what it did, or raises ActionRefused with the reason."""
 
 import threading
 import time
@@ -8,56 +8,56 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
+from tools.domain import orders_queue
 from tools.local.observe import QUEUES, Queues
 from tools.local.running import Running
 from tools.operate.audit import Auditor
 from tools.operate.deployment import Deployment
-from tools.operate.redrive import Wish, redrive
-from tools.orders_client import local_queue
+from tools.operate.redrive import Selection, redrive
 from tools.progress import Steps
 
-from lab.console.book import Armed, Book
-from lab.console.view import TITLES
-from lab.contrast.collect import collect
-from lab.contrast.verdict import judge
-from lab.demo.lanes import OURS, Lane
-from lab.demo.sender import Sent
-from lab.faults.arm import Faults
+from lab.console.page_state import TITLES
+from lab.console.sent_orders import Armed, SentOrders
+from lab.demo.sender import SentMessage
+from lab.faults.fault_table import FaultTable
 from lab.faults.plan import Fault, Kind
+from lab.variants import THIS_REPO, Variant
+from lab.variants.observation import observe
+from lab.variants.outcomes import classify
 
 A_HUNDRED = 100
 DECLINED_EACH = 10  # of a hundred orders every tenth has a card that is declined
 CLIENTS = 8
 ARMED = {
-    Kind.DIE_AFTER: "the worker is killed as soon as its charge is made, before it can note it",
-    Kind.ANSWER_LOST: "the charge is made and its answer never arrives",
-    Kind.STALLED: "the worker stands still before the charge until its lease is over, then goes on",
+    Kind.DIE_AFTER: "the worker dies after the charge, before it can record the charge",
+    Kind.ANSWER_LOST: "the card is charged, and the answer is lost",
+    Kind.STALLED: "the worker stalls before the charge until its lease has expired, then continues",
 }
 
 
-class CouldNot(Exception):
-    """Nothing was done; why, for a person."""
+class ActionRefused(Exception):
+    """Nothing was done. The message tells a person why."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """What was done. `report`: of an audit, per lane what was found."""
+class ActionResult:
+    """What was done. `report` holds the findings of an audit for each variant."""
 
     text: str
     report: Sequence[dict[str, Any]] = ()
 
 
 class Actions:
-    """Each by its name, beside others but not beside itself."""
+    """Actions by name. An action may run beside others, not twice at once."""
 
-    def __init__(self, running: Running, lanes: Sequence[Lane], book: Book) -> None:
+    def __init__(self, running: Running, variants: Sequence[Variant], sent_orders: SentOrders) -> None:
         self._running = running
-        self._lanes = lanes
-        self._book = book
-        self._queues = {lane: local_queue(lane.of(running)) for lane in lanes}
+        self._variants = variants
+        self._sent_orders = sent_orders
+        self._queues = {variant: orders_queue(variant.of(running)) for variant in variants}
         self._lambda = running.client("lambda")
-        self._faults = Faults(running.client("dynamodb"), running.outputs["FaultsTableName"])
-        self._all: dict[str, Callable[[], Said]] = {
+        self._faults = FaultTable(running.client("dynamodb"), running.outputs["FaultsTableName"])
+        self._all: dict[str, Callable[[], ActionResult]] = {
             "send-one": lambda: self._send(1),
             "send-five-times": lambda: self._send(5),
             "send-hundred": self._send_hundred,
@@ -74,121 +74,125 @@ class Actions:
     def __contains__(self, name: str) -> bool:
         return name in self._all
 
-    def __call__(self, name: str) -> Said:
+    def __call__(self, name: str) -> ActionResult:
         """Raises CouldNot, or what the local AWS raises."""
         if not self._at_work[name].acquire(blocking=False):
-            raise CouldNot("Not done a second time: the first is still at work.")
+            raise ActionRefused("This action is still running.")
         try:
             return self._all[name]()
         finally:
             self._at_work[name].release()
 
-    def _send(self, copies: int, *, pays: bool = True) -> Said:
-        entry = self._book.open(copies, pays=pays)
+    def _send(self, copies: int, *, pays: bool = True) -> ActionResult:
+        entry = self._sent_orders.add(copies, pays=pays)
         for _ in range(copies):
             at_ms = time.time_ns() // 1_000_000
-            for lane in self._lanes:
-                self._queues[lane].put(lane.event(entry.order_id, entry.data))
-            entry.sends.append(Sent(entry.order_id, at_ms, "straight to the queue"))
+            for variant in self._variants:
+                self._queues[variant].put(variant.event(entry.order_id, entry.data))
+            entry.sends.append(SentMessage(entry.order_id, at_ms, "straight to the queue"))
         times = "" if copies == 1 else f", {copies} times"
-        return Said(f"Order {entry.number} went to every pipeline{times}.")
+        return ActionResult(f"Order {entry.number} was sent to both pipelines{times}.")
 
-    def _send_hundred(self) -> Said:
-        first = self._book.total + 1
+    def _send_hundred(self) -> ActionResult:
+        first = self._sent_orders.total + 1
         with ThreadPoolExecutor(CLIENTS) as clients:
             list(clients.map(lambda n: self._send(1, pays=n % DECLINED_EACH != 0), range(A_HUNDRED)))
         declined = A_HUNDRED // DECLINED_EACH
-        return Said(f"Orders {first} to {self._book.total} went to every pipeline; {declined} cards will be declined.")
+        return ActionResult(
+            f"Orders {first} to {self._sent_orders.total} were sent to both pipelines; {declined} will be declined."
+        )
 
-    def _arm(self, kind: Kind) -> Said:
-        self._book.armed = Armed(kind, time.time_ns() // 1_000_000)
-        for lane in self._lanes:
-            self._faults.arm(lane.name, "payment", Fault(kind))
-        return Said(f"Armed in every pipeline: at its next charge {ARMED[kind]}. Send an order.")
+    def _arm(self, kind: Kind) -> ActionResult:
+        self._sent_orders.armed = Armed(kind, time.time_ns() // 1_000_000)
+        for variant in self._variants:
+            self._faults.arm(variant.name, "payment", Fault(kind))
+        return ActionResult(f"Armed in both pipelines. At the next charge {ARMED[kind]}. Send an order.")
 
     def _providers(self) -> Iterator[str]:
-        for lane in self._lanes:
-            yield lane.of(self._running).outputs["PaymentSandboxFunctionName"]
+        for variant in self._variants:
+            yield variant.of(self._running).outputs["PaymentSandboxFunctionName"]
 
     def _is_stopped(self, function: str) -> bool:
-        found = self._lambda.get_function_concurrency(FunctionName=function)
-        return bool(found.get("ReservedConcurrentExecutions") == 0)
+        answer = self._lambda.get_function_concurrency(FunctionName=function)
+        return bool(answer.get("ReservedConcurrentExecutions") == 0)
 
-    def _stop_provider(self) -> Said:
+    def _stop_provider(self) -> ActionResult:
         """Lambda's own emergency stop: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html"""
         if all(map(self._is_stopped, self._providers())):
-            raise CouldNot("Nothing to stop: the payment provider is stopped already.")
+            raise ActionRefused("The payment provider is stopped already.")
         for function in self._providers():
             self._lambda.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=0)
-        return Said("The payment provider answers nobody now. Orders wait; after some minutes they go to a DLQ.")
+        return ActionResult(
+            "The payment provider does not answer now. Orders wait, and move to a DLQ after some minutes."
+        )
 
-    def _start_provider(self) -> Said:
+    def _start_provider(self) -> ActionResult:
         if not any(map(self._is_stopped, self._providers())):
-            raise CouldNot("Nothing to start: the payment provider is running.")
+            raise ActionRefused("The payment provider is running already.")
         for function in self._providers():
             self._lambda.delete_function_concurrency(FunctionName=function)
-        return Said("The payment provider answers again.")
+        return ActionResult("The payment provider answers again.")
 
-    def _replay(self) -> Said:
-        moved = dict.fromkeys(self._lanes, 0)
-        for lane in self._lanes:
-            deployment, queues = self._deployment(lane), Queues(lane.of(self._running))
+    def _replay(self) -> ActionResult:
+        moved = dict.fromkeys(self._variants, 0)
+        for variant in self._variants:
+            deployment, queues = self._deployment(variant), Queues(variant.of(self._running))
             for queue in map(str.lower, QUEUES):
                 if not queues.depth(f"{queue.capitalize()}Dlq").total:
-                    continue  # a redrive takes seconds to be sure of an empty one
-                done = redrive(deployment, Wish(queue, everything=True))
-                moved[lane] += done.moved.total()
+                    continue  # a redrive of an empty queue takes seconds
+                done = redrive(deployment, Selection(queue, everything=True))
+                moved[variant] += done.moved.total()
                 if done.failed:
-                    raise CouldNot(f"{TITLES[lane.name]}, {queue}: {done.failed} stay where they are.")
+                    raise ActionRefused(f"{TITLES[variant.name]}, {queue}: {done.failed} messages could not be moved.")
         if not any(moved.values()):
-            raise CouldNot("Nothing to replay: no message lies in a DLQ.")
-        counts = ", ".join(f"{TITLES[lane.name]} {count}" for lane, count in moved.items())
-        return Said(f"Messages put back from the DLQs: {counts}.")
+            raise ActionRefused("No message is in a DLQ.")
+        counts = ", ".join(f"{TITLES[variant.name]} {count}" for variant, count in moved.items())
+        return ActionResult(f"Messages moved back from the DLQs: {counts}.")
 
-    def _audit(self) -> Said:
+    def _audit(self) -> ActionResult:
         if any(map(self._is_stopped, self._providers())):
-            raise CouldNot("No audit: the payment provider is stopped, and with it its ledger. Start it first.")
-        entries = self._book.entries()
+            raise ActionRefused("The payment provider is stopped, so its ledger cannot be read. Start it first.")
+        entries = self._sent_orders.all()
         if not entries:
-            raise CouldNot("Nothing to audit: no order was sent yet.")
-        report = [self._judged(lane) for lane in self._lanes]
-        wronged = ", ".join(f"{each['title']} {each['wronged']}" for each in report)
+            raise ActionRefused("No order was sent yet.")
+        report = [self._judged(variant) for variant in self._variants]
+        failed_orders = ", ".join(f"{each['title']} {each['failed_orders']}" for each in report)
         early = sum(each["unfinished"] for each in report)
-        so_far = f" {early} are still on their way, so ask again when they are through." if early else ""
+        so_far = f" {early} are not final yet: run the audit again later." if early else ""
         parked = sum(len(each["parked"]) for each in report)
-        aside = f" {parked} are in a DLQ: nothing in it is lost, and a replay goes on with it." if parked else ""
-        return Said(f"Audit of {len(entries)} orders. Wronged: {wronged}.{so_far}{aside}", report)
+        aside = f" {parked} are in a DLQ: not lost, a replay continues them." if parked else ""
+        return ActionResult(f"Audit of {len(entries)} orders. Failed: {failed_orders}.{so_far}{aside}", report)
 
-    def _judged(self, lane: Lane) -> dict[str, Any]:
-        """By the same witnesses in every lane; ours by an operator's audit (`make audit`) besides."""
-        expected = [lane.expected(entry.expected) for entry in self._book.entries()]
-        verdict = judge(expected, collect(lane, self._running))
+    def _judged(self, variant: Variant) -> dict[str, Any]:
+        """Findings by the same rules for each variant, and by `make audit` for this repository as well."""
+        expected = [variant.expected(entry.expected) for entry in self._sent_orders.all()]
+        outcomes = classify(expected, observe(variant, self._running))
         wrong = {
-            "charged more than once": verdict.charged_twice,
-            "mailed more than once": verdict.mailed_twice,
-            # Of an order that is on its way nobody can say this yet.
-            "charged, and no row says so": tuple(id for id in verdict.charged_not_recorded if id not in verdict.stuck),
-            "not finished, and no message is left": verdict.lost,
+            "charged more than once": outcomes.charged_twice,
+            "emailed more than once": outcomes.mailed_twice,
+            # An order that is not final may be recorded later.
+            "charged, not recorded": tuple(id for id in outcomes.charged_not_recorded if id not in outcomes.stuck),
+            "not final, and no message left": outcomes.lost,
         }
         findings = [{"what": what, "orders": list(ids)} for what, ids in wrong.items() if ids]
-        if lane is OURS:
-            operator = Auditor(self._deployment(lane), Steps(Console(quiet=True)), 0).run()
+        if variant is THIS_REPO:
+            operator = Auditor(self._deployment(variant), Steps(Console(quiet=True)), 0).run()
             findings += [
                 {"what": f"make audit: {each.kind}, {each.detail}", "orders": [each.order_id]}
                 for each in operator.wrong
-                if each.order_id not in verdict.stuck
-                and not (each.order_id in verdict.parked and each.kind in ("late", "parked"))
+                if each.order_id not in outcomes.stuck
+                and not (each.order_id in outcomes.parked and each.kind in ("late", "parked"))
             ]
-        wronged = {order_id for each in findings for order_id in each["orders"]}
+        failed_orders = {order_id for each in findings for order_id in each["orders"]}
         return {
-            "title": TITLES[lane.name],
+            "title": TITLES[variant.name],
             "findings": findings,
-            "wronged": len(wronged),
-            "parked": list(verdict.parked),
-            "unfinished": len(verdict.stuck),
-            "by": "the same witnesses, and `make audit`" if lane is OURS else "ledger, mailbox, rows, queues",
+            "failed_orders": len(failed_orders),
+            "parked": list(outcomes.parked),
+            "unfinished": len(outcomes.stuck),
+            "by": "the same, and `make audit`" if variant is THIS_REPO else "ledger, mailbox, rows and queues",
         }
 
-    def _deployment(self, lane: Lane) -> Deployment:
-        running = lane.of(self._running)
+    def _deployment(self, variant: Variant) -> Deployment:
+        running = variant.of(self._running)
         return Deployment("local", f"local at {running.endpoint}", running.outputs, running.session, running.endpoint)

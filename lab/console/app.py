@@ -1,4 +1,4 @@
-"""The page's routes: itself, what happens (server-sent events), an order's timeline, and the buttons."""
+"""Routes of the page: the page itself, its event stream, the history of an order, and the buttons."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -16,23 +16,23 @@ from starlette.staticfiles import StaticFiles
 from stripe import StripeError
 from tools.account import Stop
 
-from lab.console.actions import CouldNot, Said
-from lab.console.feed import Feed
+from lab.console.actions import ActionRefused, ActionResult
+from lab.console.event_stream import EventStream
 from lab.console.guard import Guard, Tokens
-from lab.console.view import timelines
+from lab.console.page_state import timelines
 
 STATIC = Path(__file__).parent / "static"
 
 
 class Buttons(Protocol):
-    """What actions.Actions is to this app."""
+    """The interface of actions.Actions."""
 
     def __contains__(self, name: str) -> bool: ...
-    def __call__(self, name: str) -> Said: ...
+    def __call__(self, name: str) -> ActionResult: ...
 
 
-def console(feed: Feed, buttons: Buttons, hosts: frozenset[str]) -> Starlette:
-    """`hosts`: what the page's address may be called, port included."""
+def console(event_stream: EventStream, buttons: Buttons, hosts: frozenset[str]) -> Starlette:
+    """The web application. `hosts` are the allowed values of the Host header, with port."""
     tokens = Tokens()
     page = (STATIC / "index.html").read_text()
 
@@ -41,30 +41,30 @@ def console(feed: Feed, buttons: Buttons, hosts: frozenset[str]) -> Starlette:
 
     async def events(_: Request) -> Response:
         async def lines() -> AsyncIterator[str]:
-            async for kind, data in feed.changes():
+            async for kind, data in event_stream.changes():
                 yield f"event: {kind}\ndata: {json.dumps(data)}\n\n"
 
         return StreamingResponse(lines(), media_type="text/event-stream")
 
     def order(request: Request) -> Response:
-        found = timelines(feed.sight, request.path_params["id"]) if feed.sight else None
-        if found is None:
-            return JSONResponse({"could_not": "This order is not known, or no longer."}, 404)
-        return JSONResponse(found)
+        histories = timelines(event_stream.snapshot, request.path_params["id"]) if event_stream.snapshot else None
+        if histories is None:
+            return JSONResponse({"refused": "This order is not known any more."}, 404)
+        return JSONResponse(histories)
 
     def press(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in buttons:
-            return JSONResponse({"could_not": f"There is no button {name!r}."}, 404)
+            return JSONResponse({"refused": f"There is no button {name!r}."}, 404)
         try:
-            said = buttons(name)
-        except (CouldNot, Stop) as refusal:
-            return JSONResponse({"could_not": str(refusal)})  # an answer, no error: browsers log those as failures
+            result = buttons(name)
+        except (ActionRefused, Stop) as refusal:
+            return JSONResponse({"refused": str(refusal)})  # status 200: browsers log other statuses as errors
         except (BotoCoreError, ClientError, StripeError, OSError) as error:
-            return JSONResponse({"could_not": f"The local AWS did not do it. {error}"}, 502)
+            return JSONResponse({"refused": f"The local AWS failed. {error}"}, 502)
         finally:
-            feed.look_soon()
-        return JSONResponse({"said": said.text, "report": list(said.report)})
+            event_stream.refresh_soon()
+        return JSONResponse({"text": result.text, "report": list(result.report)})
 
     return Starlette(
         routes=[
@@ -75,17 +75,17 @@ def console(feed: Feed, buttons: Buttons, hosts: frozenset[str]) -> Starlette:
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         middleware=[Middleware(Guard, hosts=hosts, tokens=tokens)],
-        lifespan=_looking(feed),
+        lifespan=_looking(event_stream),
     )
 
 
-def _looking(feed: Feed) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+def _looking(event_stream: EventStream) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        feed.start()
+        event_stream.start()
         try:
             yield
         finally:
-            feed.stop()
+            event_stream.stop()
 
     return lifespan

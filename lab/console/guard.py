@@ -1,6 +1,6 @@
-"""Who may talk to this page: itself. It listens on loopback only, but any web page can send requests to loopback.
+"""Accept requests only from the page itself. Any web page can send requests to a port on loopback.
 
-Host is checked against DNS rebinding, Origin and a token of the page against requests from elsewhere
+The Host header is checked against DNS rebinding, Origin and a token against requests of other pages
 (https://cheatsheetseries.owasp.org/cheatsheets/Cross-Site_Request_Forgery_Prevention_Cheat_Sheet.html).
 """
 
@@ -20,7 +20,7 @@ POLICY = (
 
 
 class Tokens:
-    """One for each page that is loaded; nothing is stored. They end with this process."""
+    """A token for each loaded page. Nothing is stored. Tokens are valid until this process ends."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
@@ -29,7 +29,7 @@ class Tokens:
         nonce = secrets.token_hex(16)
         return f"{nonce}.{self._sign(nonce)}"
 
-    def holds(self, token: str) -> bool:
+    def is_valid(self, token: str) -> bool:
         nonce, _, signature = token.partition(".")
         return hmac.compare_digest(signature.encode(), self._sign(nonce).encode())
 
@@ -38,7 +38,7 @@ class Tokens:
 
 
 class Guard:
-    """Middleware. `hosts`: what the page's address may be called, port included."""
+    """Middleware. `hosts` are the allowed values of the Host header, with port."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str], tokens: Tokens) -> None:
         self._app = app
@@ -61,20 +61,20 @@ class Guard:
                 headers["Cache-Control"] = "no-store"
             await send(message)
 
-        app = JSONResponse({"could_not": refusal}, 403) if refusal else self._app
+        app = JSONResponse({"refused": refusal}, 403) if refusal else self._app
         await app(scope, receive, hardened)
 
     def _refusal(self, method: str, headers: Headers) -> str | None:
         host = headers.get("host", "")
         if host not in self._hosts:
-            return f"This page is not called {host!r}."
+            return f"The host {host!r} is not allowed."
         origin = headers.get("origin")
         if origin is not None and origin != f"http://{host}":
-            return "Another site's page may not ask this."
+            return "Requests from other sites are not allowed."
         if method in ("GET", "HEAD"):
             return None
         if origin is None:
-            return "Without an Origin nothing is done."
-        if not self._tokens.holds(headers.get(PROOF_HEADER, "")):
-            return "This page is from before a restart: load it again."
+            return "The Origin header is missing."
+        if not self._tokens.is_valid(headers.get(PROOF_HEADER, "")):
+            return "The server was restarted: reload this page."
         return None

@@ -1,1 +1,1 @@
-"""What an order costs: counted from a run of the real handlers, priced with one dated table."""
+"""The cost of an order: counted in a run of the real handlers, priced with one dated table."""

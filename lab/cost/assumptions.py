@@ -26,7 +26,7 @@ LATENCY_MS = {
     "provider.calls": 350,  # one call of the payment provider
 }
 OVERHEAD_MS = 5  # an invocation's own time: Python, logs, metrics
-STEP_CPU_MS = 1  # a step's own: botocore and ours; threads of a worker share its fraction of a CPU
+STEP_CPU_MS = 1  # CPU of a step, botocore included; threads of a worker share its fraction of a CPU
 
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html: Lambda polls for us, and we pay its requests.
 POLLER_REQUESTS = 2  # a batch is received and deleted in one request each
@@ -34,7 +34,7 @@ IDLE_POLLERS = 5  # each queue's mapping long-polls with so many
 IDLE_POLL_S = 20
 
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html
-LOG_EVENT_BYTES = 26  # billed for each event besides its text
+LOG_EVENT_BYTES = 26  # billed for each event, in addition to its text
 PLATFORM_LOG_BYTES = 420  # Lambda's own START, END and REPORT lines, with X-Ray's ids
 PLATFORM_LOG_LINES = 3
 ACCESS_LOG_BYTES = 220  # one line of ACCESS_LOG in stacks/constructs/api.py

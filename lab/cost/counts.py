@@ -1,11 +1,11 @@
-"""The counts of the last measuring run, as stored."""
+"""The stored counts of the last measurement."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 PATH = Path(__file__).with_name("counts.json")
-WRITE = "BENCHMARKS_COST_WRITE"  # set: the test that measures stores what it found
+WRITE = "BENCHMARKS_COST_WRITE"  # if set, the measuring test stores its counts
 
 
 def stored() -> dict[str, Any]:

@@ -39,11 +39,11 @@ class Meter:
     def during(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler, metered as one invocation; what the test itself asks for in between is not."""
 
-        def call(*given: Any) -> Any:
+        def call(*arguments: Any) -> Any:
             self._running += 1
             self.counts["invocations"] += 1
             try:
-                return handler(*given)
+                return handler(*arguments)
             finally:
                 self._running -= 1
 
@@ -80,8 +80,8 @@ class Meter:
         for table, key in _items(operation, params):
             # Of a resource's table the parameters are plain values; its client turns them only later.
             plain = key if isinstance(key, dict) else {"S": str(key)}
-            found = self._probe.get_item(TableName=table, Key={KEYS[table]: plain}, ConsistentRead=True)
-            images.append((table, found.get("Item")))
+            answer = self._probe.get_item(TableName=table, Key={KEYS[table]: plain}, ConsistentRead=True)
+            images.append((table, answer.get("Item")))
         return images
 
 
@@ -92,8 +92,8 @@ def _items(operation: str, params: Params) -> list[tuple[str, Any]]:
     if "TableName" not in params or params["TableName"] not in KEYS:
         return []
     table = params["TableName"]
-    held = params.get("Key") or params.get("Item")
-    return [(table, held[KEYS[table]])] if held else []
+    item = params.get("Key") or params.get("Item")
+    return [(table, item[KEYS[table]])] if item else []
 
 
 def _units(

@@ -1,14 +1,14 @@
-"""Writes docs/cost.md from page.md: every figure in it comes from the counts, the prices and the assumptions."""
+"""Write lab/docs/cost.md from page.md, with figures from counts, prices and assumptions."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lab.cost import assumptions as assumed
-from lab.cost import ours, peers, table
-from lab.cost.ours import Load
+from lab.cost import peers, table, this_repo
 from lab.cost.pricing import Prices, prices
 from lab.cost.table import MICRO, markdown, usd_text
+from lab.cost.this_repo import Load
 from lab.simulate.parameters import prod
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "cost.md"
@@ -35,9 +35,9 @@ def page(counts: Counts) -> str:
 def tables(counts: Counts, load: Load, at: Prices) -> str:
     """One load in one region."""
     full = Load(load.orders, load.duplicates, full=True)
-    found, in_tens = table.figures(counts, load, at), table.figures(counts, full, at)
-    alone, tens = (sum(each["per_million_orders"].values()) for each in (found, in_tens))
-    month = [[*row, other[1]] for row, other in zip(table.month_rows(found), table.month_rows(in_tens), strict=True)]
+    figures, in_tens = table.figures(counts, load, at), table.figures(counts, full, at)
+    alone, tens = (sum(each["per_million_orders"].values()) for each in (figures, in_tens))
+    month = [[*row, other[1]] for row, other in zip(table.month_rows(figures), table.month_rows(in_tens), strict=True)]
     compared = [
         [*row, *other[1:]]
         for row, other in zip(table.peer_rows(counts, load, at), table.peer_rows(counts, full, at), strict=True)
@@ -47,11 +47,11 @@ def tables(counts: Counts, load: Load, at: Prices) -> str:
     return f"""## {load.orders:,.0f} orders a month in {at.region}, {load.duplicates:.0%} of all messages twice
 
 Prices of {at.read_on}.{doubtful} USD a million orders, each message alone in its batch; in tens {usd_text(tens)}
-instead of {usd_text(alone)}. Of these, {usd_text(found["of_it_atomicity"])} are for writing in transactions.
+instead of {usd_text(alone)}. Of these, {usd_text(figures["of_it_atomicity"])} are for writing in transactions.
 
 {markdown(table.STAGE_HEAD, table.stage_rows(counts, load, at))}
 {markdown(["USD a month", "alone", "in tens"], month)}
-{markdown([*table.PEER_HEAD, "in tens", "of ours"], compared)}"""
+{markdown([*table.PEER_HEAD, "in tens", "of this repository"], compared)}"""
 
 
 def _months(counts: Counts) -> str:
@@ -60,7 +60,7 @@ def _months(counts: Counts) -> str:
         at = prices(region)
         for orders in MONTHS:
             loads = (Load(orders, SHOWN.duplicates), Load(orders, SHOWN.duplicates, full=True))
-            usd = [ours.month_usd(counts, load, at) for load in loads]
+            usd = [this_repo.month_usd(counts, load, at) for load in loads]
             rows.append([region, f"{orders:,}", *map(usd_text, usd), *(f"{each / orders * 100:.4f}" for each in usd)])
     head = ["region", "orders a month", "USD, alone", "USD, in tens", "cents an order, alone", "in tens"]
     return "## By region and size, all of it\n\n" + markdown(head, rows)
@@ -69,8 +69,8 @@ def _months(counts: Counts) -> str:
 def _measured(counts: Counts) -> str:
     names = ("write_units", "index_units", "read_units", "sqs_requests", "provider.calls", "log_bytes")
     rows = []
-    for stage in ours.STAGES:
-        of = counts["ours"]["alone"]
+    for stage in this_repo.STAGES:
+        of = counts["this-repo"]["alone"]
         cells = [f"{of['first'][stage].get(name, 0)} / {of['again'][stage].get(name, 0)}" for name in names]
         calls, again = (
             sum(count for call, count in of[kind][stage].items() if "." in call and call != ONCE_A_WORKER)
@@ -86,19 +86,21 @@ def _measured(counts: Counts) -> str:
 
 
 def _figures(counts: Counts, at: Prices) -> dict[str, Any]:
-    found = table.figures(counts, SHOWN, at)
-    first = counts["ours"]["alone"]["first"]
+    figures = table.figures(counts, SHOWN, at)
+    first = counts["this-repo"]["alone"]["first"]
     index = sum(of.get("index_units", 0) for of in first.values()) * at.usd["write_unit"] * MICRO
     logs = sum(
         at.cost({unit: amount for unit, amount in bill.items() if unit.startswith("log")})
-        for bill in ours.stages(counts, SHOWN).values()
+        for bill in this_repo.stages(counts, SHOWN).values()
     )
-    bare = sum(peers.bare(counts, step)["write_units"] for step in ours.QUEUES)
+    bare = sum(peers.bare(counts, step)["write_units"] for step in this_repo.QUEUES)
     set_to = prod()
     return {
-        "batches": ", ".join(f"{set_to.throughput(function).batch_size} in {function}" for function in ours.QUEUES),
-        "atomicity": usd_text(found["of_it_atomicity"]),
-        "whole": usd_text(sum(found["per_million_orders"].values())),
+        "batches": ", ".join(
+            f"{set_to.throughput(function).batch_size} in {function}" for function in this_repo.QUEUES
+        ),
+        "atomicity": usd_text(figures["of_it_atomicity"]),
+        "whole": usd_text(sum(figures["per_million_orders"].values())),
         "index": usd_text(index),
         "logs": usd_text(logs * MICRO),
         "metrics": len(counts["metrics"]),

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab.cost import assumptions as assumed
-from lab.cost.ours import ENTRANCE, QUEUES, STAGES, Load, stage_bill
 from lab.cost.pricing import Bill, Prices, bill_of, seconds_of, times, total
+from lab.cost.this_repo import ENTRANCE, QUEUES, STAGES, Load, stage_bill
 
 Counts = Mapping[str, Any]
 
-OURS, POWERTOOLS = "this repository", "Powertools idempotency"
+THIS_REPO, POWERTOOLS = "this repository", "Powertools idempotency"
 DURABLE, STANDARD, EXPRESS = "Lambda durable functions", "Step Functions Standard", "Step Functions Express"
 TEMPORAL = "Temporal Cloud"
 
@@ -24,9 +24,9 @@ ALIKE = ("s3_put", "mail")
 GUARDED = 2  # of Powertools' writes a step: its record in progress, its record done
 
 
-def ours(counts: Counts, load: Load) -> Bill:
+def this_repo(counts: Counts, load: Load) -> Bill:
     """From the first queue on."""
-    return total(stage_bill(counts["ours"][load.size], stage, load) for stage in STAGES if stage not in ENTRANCE)
+    return total(stage_bill(counts["this-repo"][load.size], stage, load) for stage in STAGES if stage not in ENTRANCE)
 
 
 def powertools(counts: Counts, load: Load) -> Bill:
@@ -85,7 +85,7 @@ def temporal(counts: Counts, load: Load) -> Bill:
 def month_usd(counts: Counts, load: Load, at: Prices) -> dict[str, float]:
     """Dollars a month for each, from the queue to the mail."""
     each = {
-        OURS: ours(counts, load),
+        THIS_REPO: this_repo(counts, load),
         POWERTOOLS: powertools(counts, load),
         DURABLE: durable(counts, load),
         STANDARD: standard(counts, load),

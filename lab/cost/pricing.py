@@ -44,16 +44,16 @@ class Prices:
 
 def prices(region: str, table: Mapping[str, Any] | None = None) -> Prices:
     """Raises UnknownRegion, naming those there are."""
-    found = table or json.loads(PRICES.read_text())
-    regions = list(next(iter(found["prices"].values()))["usd"])
+    entries = table or json.loads(PRICES.read_text())
+    regions = list(next(iter(entries["prices"].values()))["usd"])
     if region not in regions:
         raise UnknownRegion(f"no prices for {region}: {', '.join(regions)}")
     return Prices(
         region=region,
-        read_on=found["read_on"],
-        usd={name: entry["usd"][region] / entry["per"] for name, entry in found["prices"].items()},
-        unchecked=tuple(name for name, entry in found["prices"].items() if region in entry["unchecked"]),
-        temporal=found["temporal_actions"],
+        read_on=entries["read_on"],
+        usd={name: entry["usd"][region] / entry["per"] for name, entry in entries["prices"].items()},
+        unchecked=tuple(name for name, entry in entries["prices"].items() if region in entry["unchecked"]),
+        temporal=entries["temporal_actions"],
     )
 
 

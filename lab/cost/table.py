@@ -1,11 +1,11 @@
-"""The figures of one load and region, as data, and as text."""
+"""The figures of one load and region, as data and as text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lab.cost import ours, peers
-from lab.cost.ours import Load
+from lab.cost import peers, this_repo
 from lab.cost.pricing import Prices
+from lab.cost.this_repo import Load
 
 Counts = Mapping[str, Any]
 
@@ -23,12 +23,12 @@ COLUMNS = {
 
 def figures(counts: Counts, load: Load, at: Prices) -> dict[str, Any]:
     """All that is told, in dollars."""
-    by_stage = {stage: at.cost(bill) for stage, bill in ours.stages(counts, load).items()}
-    kept = at.cost(ours.kept(counts))
+    by_stage = {stage: at.cost(bill) for stage, bill in this_repo.stages(counts, load).items()}
+    storage = at.cost(this_repo.storage(counts))
     month = {
-        "orders": load.orders * (sum(by_stage.values()) + kept),
-        "traces": at.cost(ours.traces(counts, load)),
-        "without any order": at.cost(ours.fixed(counts)),
+        "orders": load.orders * (sum(by_stage.values()) + storage),
+        "traces": at.cost(this_repo.traces(counts, load)),
+        "without any order": at.cost(this_repo.fixed(counts)),
     }
     return {
         "region": at.region,
@@ -37,8 +37,8 @@ def figures(counts: Counts, load: Load, at: Prices) -> dict[str, Any]:
         "orders_per_month": load.orders,
         "duplicate_rate": load.duplicates,
         "batches": load.size,
-        "per_million_orders": {stage: usd * MICRO for stage, usd in by_stage.items()} | {"kept": kept * MICRO},
-        "of_it_atomicity": ours.atomicity_usd(counts, load, at) * MICRO,
+        "per_million_orders": {stage: usd * MICRO for stage, usd in by_stage.items()} | {"storage": storage * MICRO},
+        "of_it_atomicity": this_repo.atomicity_usd(counts, load, at) * MICRO,
         "per_month": month | {"total": sum(month.values())},
         "from_queue_to_mail_per_month": peers.month_usd(counts, load, at),
     }
@@ -46,7 +46,7 @@ def figures(counts: Counts, load: Load, at: Prices) -> dict[str, Any]:
 
 def stage_rows(counts: Counts, load: Load, at: Prices) -> list[list[str]]:
     """Dollars a million orders, by stage and service."""
-    bills = {**ours.stages(counts, load), "kept": ours.kept(counts)}
+    bills = {**this_repo.stages(counts, load), "storage": this_repo.storage(counts)}
     rows = []
     sums = [0.0] * (len(COLUMNS) + 2)
     for stage, bill in bills.items():
@@ -64,10 +64,10 @@ STAGE_HEAD = ["USD a million orders", *COLUMNS, "storage", "all"]
 def peer_rows(counts: Counts, load: Load, at: Prices) -> list[list[str]]:
     """Dollars a month, and how that compares."""
     usd = peers.month_usd(counts, load, at)
-    return [[name, usd_text(each), f"{each / usd[peers.OURS]:.2f}"] for name, each in usd.items()]
+    return [[name, usd_text(each), f"{each / usd[peers.THIS_REPO]:.2f}"] for name, each in usd.items()]
 
 
-PEER_HEAD = ["from the queue to the mail, less receipt and mail", "USD a month", "of ours"]
+PEER_HEAD = ["from the queue to the mail, less receipt and mail", "USD a month", "of this repository"]
 
 
 def month_rows(found: Mapping[str, Any]) -> list[list[str]]:

@@ -22,18 +22,18 @@ def item_bytes(item: Image) -> int:
 
 
 def _value_bytes(value: Mapping[str, Any]) -> int:
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     match kind:
         case "S":
-            return len(held.encode())
+            return len(content.encode())
         case "N":
-            return len(held.lstrip("-").replace(".", "").strip("0")) // 2 + 2  # a byte for two digits, and one
+            return len(content.lstrip("-").replace(".", "").strip("0")) // 2 + 2  # a byte for two digits, and one
         case "B":
-            return len(held)
+            return len(content)
         case "L":
-            return 3 + sum(1 + _value_bytes(element) for element in held)
+            return 3 + sum(1 + _value_bytes(element) for element in content)
         case "M":
-            return 3 + sum(1 + len(name.encode()) + _value_bytes(element) for name, element in held.items())
+            return 3 + sum(1 + len(name.encode()) + _value_bytes(element) for name, element in content.items())
     return 1  # BOOL, NULL
 
 

@@ -1,1 +1,1 @@
-"""The laptop run: a local AWS, the same app deployed to it, traffic, faults, and an audit by the witnesses."""
+"""The demo: a local AWS with all variants, orders, faults and kills, and an audit."""

@@ -1,4 +1,4 @@
-"""Kills workers hard in the middle of their work, and only counts a kill that provably was one."""
+"""Kill workers with SIGKILL while they hold a claim. Count a kill only if the engine found it later."""
 
 import os
 import signal
@@ -12,35 +12,34 @@ from tools.local.observe import Tables
 from tools.local.running import Running
 
 LOOK_EVERY_S = 0.05
-# A claim with this much of its lease gone may have been left by a try that ended on its own.
+# An attempt that ended may have left an older claim.
 FRESH_S = 1.5
 
 
 @dataclass(frozen=True)
 class Kill:
-    """All workers of a function, ended at once. `held`: the claims they held then, record key to owner token.
+    """The death of all workers of a function at `at_ms` (epoch milliseconds).
 
-    `at_ms`: when, in epoch milliseconds.
+    `claims` maps the record keys of their claims to the owner tokens.
     """
 
     function: str
     pids: tuple[int, ...]
-    held: Mapping[str, str]
+    claims: Mapping[str, str]
     at_ms: int = 0
 
     def is_proven_by(self, records: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Whether the core itself found, later, that a try was cut short: another took over and was told uncertain."""
+        """Whether the engine found an attempt that did not end: another attempt took over as uncertain."""
         return any(
             key in records and records[key]["owner"] != owner and records[key].get("uncertain") is True
-            for key, owner in self.held.items()
+            for key, owner in self.claims.items()
         )
 
 
 class Killer:
-    """Watches a function's claims and kills its workers while they hold some.
+    """Watches the claims of a function and kills its workers while they hold one.
 
-    `counts_for` says whether a claim, by its key, may prove a kill of these workers: not if its try may end without a
-    commit anyway, or is in other hands.
+    `counts_for` gets a record key and pids. It returns whether a takeover of that claim would prove the kill.
     """
 
     def __init__(
@@ -55,29 +54,29 @@ class Killer:
         self._tables = Tables(running)
         self._lease_s = _lease_s(running, self._name)
 
-    def run(self, wanted: int, stop: threading.Event) -> None:
-        """Kill until there are `wanted` kills or `stop` is set."""
-        while len(self.kills) < wanted and not stop.wait(LOOK_EVERY_S):
-            self.strike()
+    def run(self, count: int, stop: threading.Event) -> None:
+        """Kill until there are `count` kills or `stop` is set."""
+        while len(self.kills) < count and not stop.wait(LOOK_EVERY_S):
+            self.kill_workers()
 
-    def strike(self) -> Kill | None:
-        """Kill all workers of the function if they are at work now, else nobody."""
+    def kill_workers(self) -> Kill | None:
+        """Kill all workers of the function if they are at work now. Returns None if they are not."""
         if not self._fresh():
             return None
         pids = self._running.workers(self._name)
-        _signal(pids, signal.SIGSTOP)  # what the table says next is then true until they die
-        held = {key: owner for key, owner in self._fresh().items() if self._counts_for(key, pids)}
-        if not held:
+        _signal(pids, signal.SIGSTOP)  # the table cannot change before they die
+        claims = {key: owner for key, owner in self._fresh().items() if self._counts_for(key, pids)}
+        if not claims:
             _signal(pids, signal.SIGCONT)
             return None
         _signal(pids, signal.SIGKILL)
-        kill = Kill(self.function, tuple(pids), held, time.time_ns() // 1_000_000)
+        kill = Kill(self.function, tuple(pids), claims, time.time_ns() // 1_000_000)
         self.kills.append(kill)
         return kill
 
     def _fresh(self) -> dict[str, str]:
-        """The claims that workers seem to hold: fresh, and not left by those whom we killed before."""
-        dead = {owner for kill in self.kills for owner in kill.held.values()}
+        """Fresh claims, except those of workers that were killed before."""
+        dead = {owner for kill in self.kills for owner in kill.claims.values()}
         fresh_until_ms = (time.time() + self._lease_s - FRESH_S) * 1000
         return {
             record["id"]: record["owner"]
@@ -89,7 +88,7 @@ class Killer:
 
 
 def _lease_s(running: Running, function_name: str) -> float:
-    """How long a claim of the function holds: to the end of its invocation, and the skew."""
+    """Seconds of a lease: the timeout of the function and the clock skew."""
     configuration = running.client("lambda").get_function_configuration(FunctionName=function_name)
     return float(configuration["Timeout"]) + float(configuration["Environment"]["Variables"]["LEASE_SKEW_S"])
 

@@ -1,4 +1,4 @@
-"""With what a run was made."""
+"""The versions that a run used."""
 
 import platform
 from importlib.metadata import version
@@ -7,5 +7,5 @@ PACKAGES = ("ministack", "aws-cdk-lib", "boto3", "aws-lambda-powertools", "strip
 
 
 def versions() -> dict[str, str]:
-    """By name; none that names the machine or who owns it."""
+    """Versions by name. Nothing identifies the machine."""
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}

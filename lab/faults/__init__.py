@@ -1,1 +1,1 @@
-"""Faults, injected on purpose and from outside: no line of the code that suffers them knows. Never in production."""
+"""Injected faults: a plan from a seed, a wrapper around handlers, a table and a journal."""

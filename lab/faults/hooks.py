@@ -1,4 +1,4 @@
-"""Hooks under botocore and requests, where a request is ready to be sent. What carries a request on can not tell."""
+"""Hooks in botocore and requests, at the point where a request is ready to be sent."""
 
 import importlib.util
 import io
@@ -18,24 +18,24 @@ from botocore.httpsession import URLLib3Session
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request on its way, and what its library makes of an answer."""
+    """A request that is ready to be sent, and functions that build answers as its library does."""
 
     method: str
     url: str
     headers: Any  # a mapping
-    body: Any  # bytes or text; None, or a file, which is not looked into
+    body: Any  # bytes or text, None, or a file, which is not read
     send: Callable[[], Any]
-    timeout: Callable[[], Exception]  # as the library raises it when no answer comes
+    timeout: Callable[[], Exception]  # the exception of the library if no answer comes
     answer: Callable[[int, str], Any]  # with this status and error code
 
     @property
     def text(self) -> str:
-        """All that may name an order."""
+        """All text that may contain an order id."""
         return "\n".join([self.url, *(_text(value) for value in self.headers.values()), _text(self.body)])
 
     @property
     def has_effect(self) -> bool:
-        """Whether it charges a card or mails: the confirmation of an intent, alone or with its creation; SES."""
+        """Whether the request charges a card (confirms an intent) or sends an email."""
         path = urlsplit(self.url).path
         if self.method != "POST":
             return False
@@ -46,13 +46,13 @@ class Exchange:
 
 Guard = Callable[[Exchange], Any]
 
-_guard: Guard | None = None  # of the running invocation: Lambda gives a worker one at a time
-_ours = threading.local()  # requests of this thread are the injection's own
+_guard: Guard | None = None  # of the present invocation: a worker has one at a time
+_unguarded = threading.local()  # set while a thread sends requests of the fault injection
 
 
 @contextmanager
 def guarded(guard: Guard) -> Iterator[None]:
-    """All requests of the process go through the guard, which sends them or does not."""
+    """Pass all requests of the process to the guard, which decides whether to send them."""
     global _guard
     _install()
     _guard = guard
@@ -64,16 +64,16 @@ def guarded(guard: Guard) -> Iterator[None]:
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """This thread's requests go straight on."""
-    _ours.on = True
+    """Send the requests of this thread without the guard."""
+    _unguarded.on = True
     try:
         yield
     finally:
-        _ours.on = False
+        _unguarded.on = False
 
 
 def _through(exchange: Callable[[], Exchange], send: Callable[[], Any]) -> Any:
-    if _guard is None or getattr(_ours, "on", False):
+    if _guard is None or getattr(_unguarded, "on", False):
         return send()
     return _guard(exchange())
 
@@ -82,13 +82,13 @@ _installed = False
 
 
 def _install() -> None:
-    """Once a process."""
+    """Install the hooks, once in a process."""
     global _installed
     if _installed:
         return
     _installed = True
     _under_botocore()
-    if importlib.util.find_spec("requests"):  # comes with the provider's SDK only
+    if importlib.util.find_spec("requests"):  # installed with the provider's SDK only
         _under_requests()
 
 
@@ -116,7 +116,7 @@ def _under_botocore() -> None:
 
 
 def _aws_answer(request: AWSPreparedRequest, status: int, code: str) -> AWSResponse:
-    """An error in the words of the service: XML for S3, JSON for all others that are used here."""
+    """An error answer in the format of the service: XML for S3, JSON for the other services."""
     in_json = "X-Amz-Target" in request.headers or "/v2/email/" in str(request.url)
     if in_json:
         body = json.dumps({"__type": code, "message": "injected"})
@@ -153,8 +153,8 @@ def _under_requests() -> None:
                 answer=answer,
             )
 
-        found: Response = _through(exchange, go)
-        return found
+        response: Response = _through(exchange, go)
+        return response
 
     HTTPAdapter.send = send  # type: ignore[method-assign]
 

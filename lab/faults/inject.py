@@ -1,4 +1,4 @@
-"""The stacks' side: gives a function the other entry point, and the table that its faults are noted in."""
+"""CDK side of fault injection: wrap a function, and create the fault table."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -15,20 +15,20 @@ from stacks.times import SettingsError, Times, require
 
 from lab.faults.plan import OPERATIONS
 
-ENTRY = "lab.faults.entry.handler"
+ENTRY = "lab.faults.wrapped_handler.handler"
 START_S = 1.0  # from the start of an invocation to its last claim
 ROUNDED_S = 1.0  # SQS hides messages for whole seconds
-TAKEN_S = 4.0  # from a message that is visible again to the next worker's commit; a cold one starts for three
-FINISH_S = 2.0  # that a zombie needs for what it goes on with, before Lambda ends it
+TAKEN_S = 3.0  # from a visible message to the commit of the next worker
+FINISH_S = 1.5  # of a zombie, from the end of its stall to the end of its invocation
 
 
 @dataclass(frozen=True)
 class Stall:
-    """The times of a stall, in seconds from an invocation's start.
+    """The times of a stall, in seconds from the start of an invocation.
 
-    A worker that Lambda ends is no zombie. So one that is to stall is told that it has `remaining_s` only, just enough
-    to start: its lease ends that much earlier. Its message is delivered again after `again_s`, when the lease is over,
-    and it goes on after `until_s`, within the function's true timeout.
+    A zombie must outlive its lease, and Lambda ends a worker at its timeout. A worker that will stall therefore sees
+    only `remaining_s`, so that its lease ends early. SQS delivers the message again after `again_s`, when the lease has
+    expired. The worker continues after `until_s`, within the true timeout.
     """
 
     remaining_s: float
@@ -43,12 +43,12 @@ class Stall:
 
 
 def spare_for_stalls(times: Times) -> float:
-    """The least `spare_s` with which a worker can stall past its lease and still go on."""
+    """The least `spare_s` that lets a worker stall past its lease and continue."""
     return Stall.of(times, 0).until_s + FINISH_S
 
 
-class FaultsTable(Construct):
-    """What was injected, and what is armed. Raises SettingsError in prod."""
+class FaultTableConstruct(Construct):
+    """The fault table. Raises SettingsError in prod."""
 
     def __init__(self, scope: Construct, *, settings: Settings) -> None:
         _refuse_production(settings)
@@ -65,33 +65,35 @@ class FaultsTable(Construct):
 
 def inject(
     function: AppFunction,
-    faults: FaultsTable,
+    faults: FaultTableConstruct,
     *,
     settings: Settings,
-    lane: str,
+    variant: str,
     seed: int,
     percent: float,
     operation: str | None = None,
     step_needs_s: float | None = None,
 ) -> None:
-    """Put faults around a function, by plan and seed. Same imports, same folder, and what it may, plus the table.
+    """Wrap a function with faults, by plan and seed. The function keeps its permissions and may write to the table.
 
-    `operation`: which step of plan.py it is, where its name does not say so; `percent` of first receives meet a fault.
-    `step_needs_s`: seconds that a step must have left to be started; only what has an outside effect needs it told, and
-    its own QUEUE_URL with the right to ChangeMessageVisibility, as QueueConsumer gives.
-    Raises SettingsError in prod, and where a stall does not fit the timeout.
+    `operation` names the step in plan.py, if it differs from the service name. `percent` of first receives meet a
+    fault. A step with an outside effect needs `step_needs_s`, the seconds that it must have left to start, and its
+    QUEUE_URL with the permission ChangeMessageVisibility, as QueueConsumer gives.
+    Raises SettingsError in prod, and if a stall does not fit the timeout.
     """
     _refuse_production(settings)
     name = operation or function.service
     require(name in OPERATIONS, f"faults in {name!r}: plan.py knows {', '.join(OPERATIONS)}")
     require(0 <= percent <= 100, f"faults in {percent} % of the messages")
-    require("#" not in lane and lane != "armed", f"lane {lane!r}: the table's ids are made of it")
+    require(
+        "#" not in variant and variant != "armed", f"variant {variant!r}: the name is part of ids in the fault table"
+    )
     resource = cast(lambda_.CfnFunction, function.node.default_child)
     real = cast(str, resource.handler)
     environment = {
         "FAULTS_HANDLER": real,
         "FAULTS_TABLE": faults.table.table_name,
-        "FAULTS_LANE": lane,
+        "FAULTS_VARIANT": variant,
         "FAULTS_FUNCTION": name,
         "FAULTS_SEED": str(seed),
         "FAULTS_PERCENT": seconds(percent),
@@ -107,13 +109,13 @@ def inject(
 
 def _refuse_production(settings: Settings) -> None:
     if settings.stage is Stage.PROD:
-        raise SettingsError(f"stage {settings.stage} with injected faults: they are for sandbox and local only")
+        raise SettingsError(f"stage {settings.stage} with injected faults: use them in sandbox and local only")
 
 
 def _stall(function: AppFunction, times: Times, name: str, step_needs_s: float | None) -> dict[str, str]:
     if not OPERATIONS[name].effect:
         return {}
-    require(step_needs_s is not None, f"faults in {name} without step_needs_s: how long is its lease to last?")
+    require(step_needs_s is not None, f"faults in {name} need step_needs_s")
     stall = Stall.of(times, step_needs_s or 0)
     timeout_s = function.timeout.to_seconds() if function.timeout else 0
     require(
@@ -129,8 +131,8 @@ def _stall(function: AppFunction, times: Times, name: str, step_needs_s: float |
 
 
 def _ship(resource: lambda_.CfnFunction, handler: str) -> None:
-    """The package of the real handler's module, and this one."""
+    """Ship the package of the real handler and this package."""
     code = function_code(handler.rsplit(".", 2)[0], "lab.faults")
-    location = cast(s3.Location, code.bind(resource).s3_location)  # of an asset there always is one
+    location = cast(s3.Location, code.bind(resource).s3_location)  # an asset always has a location
     resource.code = lambda_.CfnFunction.CodeProperty(s3_bucket=location.bucket_name, s3_key=location.object_key)
     code.bind_to_resource(resource)

@@ -1,6 +1,6 @@
-"""A journal of every delivery, of every lane alike, in one file: on a laptop a worker's last log lines die with it.
+"""A journal of all deliveries, in one file for all variants. The log of a killed worker on a laptop is incomplete.
 
-A line when a worker gets messages, and one when it gives them back; a worker that was killed writes no second one.
+A worker writes a line when it gets messages, and one when it returns them. A killed worker writes no second line.
 """
 
 import json
@@ -17,9 +17,9 @@ Handler = Callable[[Any, Any], Any]
 
 @dataclass
 class Delivery:
-    """A message in a worker's hand. Times in epoch milliseconds; `ended_at_ms` is None if the worker never said."""
+    """A message that a worker received. Times in epoch milliseconds; `ended_at_ms` is None without a second line."""
 
-    lane: str
+    variant: str
     function: str
     pid: int
     order: str
@@ -32,7 +32,7 @@ class Delivery:
 
 @dataclass
 class Journal:
-    """`reads` what was added since the last time, so that a long run reads each line once."""
+    """Reads the file incrementally, so that a long run reads each line once."""
 
     path: Path
     deliveries: list[Delivery] = field(default_factory=list)
@@ -46,21 +46,21 @@ class Journal:
                 lines.seek(self._read_to)
                 for line in lines:
                     if not line.endswith(b"\n"):
-                        break  # being written just now
+                        break  # an incomplete line
                     self._read_to += len(line)
                     self._take(json.loads(line))
         return self.deliveries
 
     def at_work(self, pids: Sequence[int]) -> set[str]:
-        """The orders whose messages these workers hold now."""
+        """The orders whose messages these workers have now."""
         self.read()
         return {each.order for held in self._open.values() for each in held if each.pid in pids}
 
     def _take(self, line: Mapping[str, Any]) -> None:
         if "messages" in line:
-            lane, function, pid, at_ms = (line[name] for name in ("lane", "function", "pid", "at_ms"))
+            variant, function, pid, at_ms = (line[name] for name in ("variant", "function", "pid", "at_ms"))
             taken = [
-                Delivery(lane, function, pid, order, message, receive, at_ms)
+                Delivery(variant, function, pid, order, message, receive, at_ms)
                 for order, message, receive in line["messages"]
             ]
             self._open[line["id"]] = taken
@@ -71,14 +71,14 @@ class Journal:
             delivery.failed = line["failed"] is None or delivery.message in line["failed"]
 
 
-def journaled(handler: Handler, path: str, lane: str, function: str) -> Handler:
-    """The same handler, with a line before and after in the file at `path`."""
+def journaled(handler: Handler, path: str, variant: str, function: str) -> Handler:
+    """A handler that also writes a line to the file at `path` before and after each invocation."""
 
     def write(**line: Any) -> None:
         text = json.dumps({**line, "at_ms": time.time_ns() // 1_000_000}) + "\n"
         there = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(there, text.encode())  # one write to an appending file: lines of two workers do not mix
+            os.write(there, text.encode())  # one write in append mode: lines of two workers do not mix
         finally:
             os.close(there)
 
@@ -87,11 +87,11 @@ def journaled(handler: Handler, path: str, lane: str, function: str) -> Handler:
         if not messages:
             return handler(event, context)
         id = uuid.uuid4().hex
-        write(id=id, lane=lane, function=function, pid=os.getpid(), messages=messages)
+        write(id=id, variant=variant, function=function, pid=os.getpid(), messages=messages)
         try:
             answer = handler(event, context)
         except Exception:
-            write(id=id, failed=None)  # all of them
+            write(id=id, failed=None)  # all messages
             raise
         write(id=id, failed=[each["itemIdentifier"] for each in (answer or {}).get("batchItemFailures", [])])
         return answer
@@ -100,7 +100,7 @@ def journaled(handler: Handler, path: str, lane: str, function: str) -> Handler:
 
 
 def _messages(event: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """Order, id and receive count of each SQS message; streams do not count their deliveries."""
+    """Order id, message id and receive count of each SQS message. Stream records have no receive count."""
     for record in event.get("Records", ()):
         if "messageId" not in record:
             continue

@@ -1,4 +1,4 @@
-"""Which messages meet a fault, and which: drawn from a seed. Same seed, same plan, in every lane and any order."""
+"""Plan which messages meet which fault, from a seed. The plan is the same in every variant and in any order."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,21 +7,21 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What happens at a call."""
+    """Kinds of faults at a call."""
 
-    DIE_BEFORE = "die_before"  # killed before the request is sent
-    DIE_AFTER = "die_after"  # killed when its answer is there
-    ANSWER_LOST = "answer_lost"  # carried out, and the client sees a timeout
-    THROTTLED = "throttled"  # refused, not carried out
-    SLOW = "slow"  # as late as the client's patience, then carried out
-    ERROR_BEFORE = "error_before"  # a 5xx, not carried out
-    ERROR_AFTER = "error_after"  # carried out, and a 5xx
-    STALLED = "stalled"  # stands still past its lease; its message is delivered again; goes on as a zombie
+    DIE_BEFORE = "die_before"  # the worker dies before the request is sent
+    DIE_AFTER = "die_after"  # the worker dies when the answer has arrived
+    ANSWER_LOST = "answer_lost"  # the request is executed, and the client sees a timeout
+    THROTTLED = "throttled"  # the request is refused and not executed
+    SLOW = "slow"  # the request is executed after the client's timeout
+    ERROR_BEFORE = "error_before"  # a 5xx, not executed
+    ERROR_AFTER = "error_after"  # executed, and a 5xx
+    STALLED = "stalled"  # the worker stalls past its lease, its message is delivered again, and it continues
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`call`: at which of a message's calls, counted from 1; None: at the one with the outside effect."""
+    """`call` is the number of the call of a message, from 1. None is the call with the outside effect."""
 
     kind: Kind
     call: int | None = None
@@ -29,34 +29,34 @@ class Fault:
 
 @dataclass(frozen=True)
 class Operation:
-    """One step of the pipeline, whoever wrote it. `calls`: faults strike up to this one."""
+    """A step of the pipeline, in any variant. Faults happen at one of the first `calls` calls."""
 
     calls: int
-    effect: bool = False  # it charges or mails: half of its faults strike just there
+    effect: bool = False  # it charges or emails: half of its faults happen at that call
 
     @property
     def kinds(self) -> Sequence[Kind]:
-        """What may happen to it, each as often as it stands here. Only what has a lease can stall past one."""
+        """Possible faults, weighted by repetition. Only a step with a lease can stall past it."""
         return _DEATHS + _TROUBLES + ((Kind.STALLED,) if self.effect else ())
 
 
 _DEATHS = (Kind.DIE_BEFORE, Kind.DIE_BEFORE, Kind.DIE_AFTER, Kind.DIE_AFTER, Kind.DIE_AFTER)
 _TROUBLES = (Kind.ANSWER_LOST, Kind.THROTTLED, Kind.SLOW, Kind.ERROR_BEFORE, Kind.ERROR_AFTER)
 
-# Calls of the longer ones among the lanes: a message that makes fewer meets fewer faults, and only what was met counts.
+# The largest number of calls among the variants. A message with fewer calls meets fewer faults.
 OPERATIONS = {
     "order": Operation(calls=3),
     "payment": Operation(calls=6, effect=True),
     "email": Operation(calls=5, effect=True),
-    # A record of the stream meets one at the request that carries its event on, in the middle of the relay's batch.
+    # A record of the stream meets its fault at the request that sends its event, in the middle of a batch.
     "relay": Operation(calls=1),
 }
 
 
 def plan(seed: int, percent: float, operation: str, order: str, receive: int) -> Fault | None:
-    """The fault that this receive of an order's message meets in an operation, if any.
+    """The fault that one receive of an order's message meets in an operation, if any.
 
-    `percent` of all first receives meet one, and half as many of each later one, so that all come to an end.
+    `percent` of first receives meet a fault, and half as many of later receives, so that every order ends.
     """
     drawn = hashlib.sha256(f"{seed}/{operation}/{order}/{receive}".encode()).digest()
     chance, kind, place, call = (int.from_bytes(drawn[at : at + 8]) / 2**64 for at in (0, 8, 16, 24))

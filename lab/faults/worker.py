@@ -1,4 +1,4 @@
-"""A handler with faults around it. Where none is due, the handler gets what it would get without."""
+"""A handler with faults around it. Without a planned fault, the real handler gets event and context unchanged."""
 
 import json
 import os
@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lab.faults import hooks
-from lab.faults.arm import Faults, Injected
+from lab.faults.apply_fault import THIS, Machine, apply_fault
+from lab.faults.fault_table import FaultTable, InjectedFault
 from lab.faults.hooks import Exchange
+from lab.faults.order_calls import Attribution, OrderCalls, order_calls_of
 from lab.faults.plan import Fault, Kind, plan
-from lab.faults.strands import Attribution, Strand, strands_of
-from lab.faults.strike import THIS, Machine, strike
 
 Handler = Callable[[Any, Any], Any]
 T = TypeVar("T")
@@ -23,11 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stall:
-    """Of a worker that stalls, in seconds from its start.
-
-    `remaining_s`: what it is told of its time, so that its lease ends early; `again_s`: when its message is delivered
-    again, on `queue_url`, the lease being over; `until_s`: when it goes on.
-    """
+    """Times of a stall, in seconds from the start of the invocation: see inject.Stall."""
 
     remaining_s: float
     again_s: float
@@ -36,7 +32,7 @@ class Stall:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Stall":
-        """Raises KeyError naming the variable that is not set."""
+        """Read the environment. Raises KeyError with the name of a missing variable."""
         return cls(
             remaining_s=float(environment["FAULTS_REMAINING_S"]),
             again_s=float(environment["FAULTS_AGAIN_S"]),
@@ -47,9 +43,9 @@ class Stall:
 
 @dataclass(frozen=True)
 class Setup:
-    """Where a worker stands, and what it draws from. `slow_s`: seconds; `stall` is None where there is no lease."""
+    """Variant, function and plan of a worker. `slow_s` is in seconds. `stall` is None for a step without a lease."""
 
-    lane: str
+    variant: str
     function: str
     seed: int
     percent: float
@@ -58,9 +54,9 @@ class Setup:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Setup":
-        """As inject.py has written it. Raises KeyError naming the variable that is not set."""
+        """Read the environment that inject.py sets. Raises KeyError with the name of a missing variable."""
         return cls(
-            lane=environment["FAULTS_LANE"],
+            variant=environment["FAULTS_VARIANT"],
             function=environment["FAULTS_FUNCTION"],
             seed=int(environment["FAULTS_SEED"]),
             percent=float(environment["FAULTS_PERCENT"]),
@@ -72,8 +68,8 @@ class Setup:
         return plan(self.seed, self.percent, self.function, order, receive)
 
 
-class Hurried:
-    """Lambda's context for a worker that thinks it has less time than it has; all else is as it was."""
+class ShortenedContext:
+    """Lambda's context with less remaining time. All other attributes are unchanged."""
 
     def __init__(self, context: Any, remaining_s: float, elapsed: Callable[[], float]) -> None:
         self._context = context
@@ -89,10 +85,10 @@ class Hurried:
 
 
 class Worker:
-    """Calls the real handler, with the faults that its messages are due."""
+    """Calls the real handler and applies the faults of its messages."""
 
-    def __init__(self, real: Handler, faults: Faults, sqs: Any, setup: Setup, machine: Machine = THIS) -> None:
-        """`faults` and `sqs` with clients of their own, which share nothing with those that are watched."""
+    def __init__(self, real: Handler, faults: FaultTable, sqs: Any, setup: Setup, machine: Machine = THIS) -> None:
+        """`faults` and `sqs` use clients of their own, apart from those of the handler."""
         self._real = real
         self._faults = faults
         self._sqs = sqs
@@ -100,89 +96,91 @@ class Worker:
         self._machine = machine
 
     def __call__(self, event: Any, context: Any) -> Any:
-        strands = strands_of(event, self._setup.draw)
-        armed = self._arm(strands)
-        if not any(strand.fault for strand in strands):
+        all_calls = order_calls_of(event, self._setup.draw)
+        armed = self._arm(all_calls)
+        if not any(order_calls.fault for order_calls in all_calls):
             return self._real(event, context)
         started = self._machine.elapsed()
         stall = self._setup.stall
-        if stall and any(strand.fault and strand.fault.kind is Kind.STALLED for strand in strands):
-            context = Hurried(context, stall.remaining_s, self._machine.elapsed)
-        with hooks.guarded(self._guard(Attribution(strands), started)):
+        if stall and any(order_calls.fault and order_calls.fault.kind is Kind.STALLED for order_calls in all_calls):
+            context = ShortenedContext(context, stall.remaining_s, self._machine.elapsed)
+        with hooks.guarded(self._guard(Attribution(all_calls), started)):
             try:
                 return self._real(event, context)
             finally:
-                if armed and armed.fault and not armed.struck:
+                if armed and armed.fault and not armed.applied:
                     fault = armed.fault
-                    self._ask(lambda: self._faults.put_back(self._setup.lane, self._setup.function, fault))
+                    self._ask(lambda: self._faults.put_back(self._setup.variant, self._setup.function, fault))
 
-    def _arm(self, strands: list[Strand]) -> Strand | None:
-        """Give what is armed to the first message, and nothing to the others, which might end the worker before."""
-        if not strands:
+    def _arm(self, all_calls: list[OrderCalls]) -> OrderCalls | None:
+        """Give an armed fault to the first message, and none to the others: they could end the worker before."""
+        if not all_calls:
             return None
-        fault = self._ask(lambda: self._faults.take(self._setup.lane, self._setup.function))
+        fault = self._ask(lambda: self._faults.take(self._setup.variant, self._setup.function))
         if fault is None:
             return None
-        for strand in strands:
-            strand.fault = None
-        strands[0].fault = fault
-        return strands[0]
+        for order_calls in all_calls:
+            order_calls.fault = None
+        all_calls[0].fault = fault
+        return all_calls[0]
 
     def _guard(self, attribution: Attribution, started: float) -> hooks.Guard:
         setup = self._setup
 
         def guard(exchange: Exchange) -> Any:
-            for strand in attribution.due(exchange.text, exchange.has_effect):
-                strand.struck = True
-                if strand.fault and self._note(strand, strand.fault.kind):
-                    stall_s = self._stall(strand, self._machine.elapsed() - started)
-                    return strike(strand.fault.kind, exchange, self._machine, slow_s=setup.slow_s, stall_s=stall_s)
+            for order_calls in attribution.due(exchange.text, exchange.has_effect):
+                order_calls.applied = True
+                if order_calls.fault and self._note(order_calls, order_calls.fault.kind):
+                    stall_s = self._stall(order_calls, self._machine.elapsed() - started)
+                    return apply_fault(
+                        order_calls.fault.kind, exchange, self._machine, slow_s=setup.slow_s, stall_s=stall_s
+                    )
             return exchange.send()
 
         return guard
 
-    def _stall(self, strand: Strand, elapsed_s: float) -> float:
-        """How long to stall from now, in seconds; the message is to be delivered again while this worker does."""
+    def _stall(self, order_calls: OrderCalls, elapsed_s: float) -> float:
+        """Seconds to stall from now. Make SQS deliver the message again meanwhile."""
         stall = self._setup.stall
-        if stall is None or strand.fault is None or strand.fault.kind is not Kind.STALLED:
+        if stall is None or order_calls.fault is None or order_calls.fault.kind is not Kind.STALLED:
             return 0.0
         again_s = max(0, int(stall.again_s - elapsed_s))
         self._ask(
             lambda: self._sqs.change_message_visibility(
-                QueueUrl=stall.queue_url, ReceiptHandle=strand.receipt, VisibilityTimeout=again_s
+                QueueUrl=stall.queue_url, ReceiptHandle=order_calls.receipt, VisibilityTimeout=again_s
             )
         )
         return max(0.0, stall.until_s - elapsed_s)
 
-    def _note(self, strand: Strand, kind: Kind) -> bool:
-        """Into the table and the log, before it strikes. What can not be noted does not strike."""
+    def _note(self, order_calls: OrderCalls, kind: Kind) -> bool:
+        """Record a fault in table and log before it is applied. A fault that cannot be recorded is not applied."""
         setup = self._setup
-        injected = Injected(
-            setup.lane,
+        injected = InjectedFault(
+            setup.variant,
             setup.function,
-            strand.order,
-            strand.receive,
-            strand.calls,
-            strand.message,
+            order_calls.order,
+            order_calls.receive,
+            order_calls.calls,
+            order_calls.message,
             kind,
             time.time_ns() // 1_000_000,
             os.getpid(),
         )
-        noted = bool(self._ask(lambda: self._faults.note(injected)))
-        if noted:
+        recorded = bool(self._ask(lambda: self._faults.record(injected)))
+        if recorded:
             _log("fault injected", fault=asdict(injected))
-        return noted
+        return recorded
 
     def _ask(self, call: Callable[[], T]) -> T | None:
-        """Ask table or queue, past the hooks. Their trouble is not the handler's: None, and a line in the log."""
+        """Call table or queue without the hooks. On an error, log it and return None: the handler must not fail."""
         try:
             with hooks.unguarded():
                 return call()
         except (BotoCoreError, ClientError) as error:
-            _log("no fault injected", error=str(error), lane=self._setup.lane, function=self._setup.function)
+            _log("no fault injected", error=str(error), variant=self._setup.variant, function=self._setup.function)
             return None
 
 
 def _log(message: str, **fields: Any) -> None:
     sys.stdout.write(json.dumps({"message": message, **fields}) + "\n")
-    sys.stdout.flush()  # the process may not live to do it
+    sys.stdout.flush()  # the process may die next

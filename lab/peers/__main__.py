@@ -1,4 +1,4 @@
-"""`python -m lab.peers compare` writes lab/docs/peers.md; `replay <schedule>` shows one schedule."""
+"""`python -m lab.peers compare` writes lab/docs/peers.md. `replay <schedule>` shows one schedule."""
 
 import argparse
 import sys

@@ -42,8 +42,8 @@ def once(order: dict[str, Any], left_ms: int) -> None:
             ExpressionAttributeValues={":processing": {"S": "PROCESSING"}, ":now": {"N": str(now_ms)}},
         )
     except dynamodb().exceptions.ConditionalCheckFailedException:
-        found = dynamodb().get_item(TableName=TABLE, Key=key, ConsistentRead=True).get("Item", {})
-        if found.get("status") == {"S": "COMPLETED"}:
+        item = dynamodb().get_item(TableName=TABLE, Key=key, ConsistentRead=True).get("Item", {})
+        if item.get("status") == {"S": "COMPLETED"}:
             return
         raise ClaimedError from None
     try:

@@ -1,8 +1,8 @@
-"""Peers on the bench: each invocation is a process of its own, and what their libraries ask of the machine is ours."""
+"""Run peers under the explorer: each invocation loads its module anew, with the explorer's time and randomness."""
 
 import datetime
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -19,14 +19,14 @@ from tests.schedules.model import QUEUE_URL, SECRET
 
 from lab.peers import step
 
-CLIENTS = (step.dynamodb, step.sqs, step.payments)
-ENVIRONMENT = {"NEXT_QUEUE_URL": QUEUE_URL + "emails", "STRIPE_API_KEY": SECRET}
-PREFIX = "peer."  # a function's name on the bench: peer.powertools
+CLIENTS: Sequence[Any] = (step.dynamodb, step.sqs, step.payments)
+ENVIRONMENT: Mapping[str, str] = {"NEXT_QUEUE_URL": QUEUE_URL + "emails", "STRIPE_API_KEY": SECRET}
+PREFIX = "peer."  # of a function name: peer.powertools
 _PACKAGE = "lab.peers."
 
 
 def handler_of(function: str, clock: FakeClock) -> Callable[[dict[str, Any], Any], Any]:
-    """A handler that loads its module anew, as a new process does: processor, config and store are globals there."""
+    """A handler that loads its module anew, as a new process does."""
 
     def handle(event: dict[str, Any], context: Any) -> Any:
         return load(function.removeprefix(PREFIX), clock).handler(event, context)
@@ -35,7 +35,7 @@ def handler_of(function: str, clock: FakeClock) -> Callable[[dict[str, Any], Any
 
 
 def load(name: str, clock: FakeClock) -> ModuleType:
-    """The peer's module, in its own copy and on the explorer's time."""
+    """A copy of the peer's module, with the explorer's time."""
     spec = importlib.util.find_spec(_PACKAGE + name)
     assert spec is not None
     assert spec.loader is not None
@@ -47,7 +47,7 @@ def load(name: str, clock: FakeClock) -> ModuleType:
 
 
 def put_in_place(patch: pytest.MonkeyPatch, clock: FakeClock) -> None:
-    """Time and chance of Powertools, and of both SDKs' own retries: delays at their longest, so that they repeat."""
+    """Replace time and random numbers of Powertools and of both SDKs. Delays are the longest, to be repeatable."""
 
     class Now(datetime.datetime):
         @classmethod
@@ -62,5 +62,5 @@ def put_in_place(patch: pytest.MonkeyPatch, clock: FakeClock) -> None:
     patch.setattr(botocore.retryhandler, "random", SimpleNamespace(random=lambda: 1.0))
     patch.setattr(stripe._http_client, "time", sleeping)
     patch.setattr(stripe._http_client, "random", SimpleNamespace(uniform=max))
-    # It adds a handler to the client at each start; nobody reads who we are.
+    # It adds a handler to the client at each start.
     patch.setattr(user_agent, "register_feature_to_client", lambda **_: None)

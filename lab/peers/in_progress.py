@@ -38,8 +38,8 @@ def once(order: dict[str, Any]) -> None:
             ConditionExpression="attribute_not_exists(id)",
         )
     except dynamodb().exceptions.ConditionalCheckFailedException:
-        found = dynamodb().get_item(TableName=TABLE, Key=key, ConsistentRead=True).get("Item", {})
-        if found.get("status") == {"S": "COMPLETED"}:
+        item = dynamodb().get_item(TableName=TABLE, Key=key, ConsistentRead=True).get("Item", {})
+        if item.get("status") == {"S": "COMPLETED"}:
             return
         raise InProgressError from None
     try:

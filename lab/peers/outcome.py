@@ -1,6 +1,6 @@
-"""What became of the order, by witnesses that every implementation has: the provider's ledger, the row, the queue.
+"""Classify the outcome of an order by the provider's ledger, the order row and the queue.
 
-No record is looked at: each peer keeps its own kind. A schedule may break more than one of these.
+No idempotency record is read: each peer has another format. A schedule may have several outcomes.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def double_charge(_: Scenario, run: Run) -> Iterator[str]:
 
 
 def charged_not_recorded(_: Scenario, run: Run) -> Iterator[str]:
-    """The customer has paid, and the order does not know."""
+    """The customer has paid, and the order row does not say so."""
     charges = charges_of(run)
     for order_id, row in orders_of(run).items():
         if any(charge["paid"] for charge in charges[order_id]) and row["state"] != {"S": "paid"}:

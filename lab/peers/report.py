@@ -1,37 +1,37 @@
-"""`python -m lab.peers compare` measures them all, shows the table, and writes it down."""
+"""Measure all peers, show the table, and write lab/docs/peers.md: `make peers`."""
 
 import json
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from os import cpu_count
 from pathlib import Path
 
-from tests.schedules.bench import bench
+from tests.schedules.environment import explorer_environment
 from tests.schedules.table import say, table
 
 from lab.peers import cold_start
-from lab.peers.measuring import WORDS, Measured, measure
+from lab.peers.measurement import WORDS, Measurement, measure
 from lab.peers.page import page
-from lab.peers.scenarios import COMPARED, OURS
+from lab.peers.scenarios import COMPARED, THIS_REPO
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/peers.md"
 WRITTEN = Path("build/peers.json")
 
 
-def _measured(name: str) -> Measured:
-    with bench(others=cold_start) as place:
+def _measured(name: str) -> Measurement:
+    with explorer_environment(others=cold_start) as place:
         return measure(place, name)
 
 
 def compare() -> int:
-    """Measure all, one process a processor; write the page. The exit status: 1 where ours breaks something."""
+    """Measure all peers in parallel and write the page. Returns 1 if this repository breaks a rule, otherwise 0."""
     with ProcessPoolExecutor(cpu_count()) as pool:
-        found = {}
+        by_name = {}
         for done in as_completed([pool.submit(_measured, name) for name in COMPARED]):
             it = done.result()
-            found[it.scenario] = it
+            by_name[it.scenario] = it
             say(f"… {json.dumps(it.row)}")
-    measured = [found[name] for name in COMPARED]
+    measured = [by_name[name] for name in COMPARED]
     rows = [{**it.row, "seconds": round(it.seconds, 1)} for it in measured]
     say("\n".join(table(rows)))
     for it in measured:
@@ -39,7 +39,7 @@ def compare() -> int:
             say(f"{WORDS[kind]}: make replay-peer SCHEDULE='{schedule}'")
     WRITTEN.parent.mkdir(exist_ok=True)
     WRITTEN.write_text(json.dumps([{**row, **it.shortest} for row, it in zip(rows, measured, strict=True)], indent=2))
-    with bench(others=cold_start) as place:
+    with explorer_environment(others=cold_start) as place:
         PAGE.write_text(page(place, measured))
     say(f"written to {WRITTEN} and {PAGE.relative_to(ROOT.parent)}")
-    return 1 if any(it.counts for it in measured if it.peer == OURS) else 0
+    return 1 if any(it.counts for it in measured if it.peer == THIS_REPO) else 0

@@ -1,12 +1,12 @@
-"""The payment step of each peer, and ours, on the same two messages, and judged by the same witnesses.
+"""The payment step of each peer and of this repository, on the same two messages, under the same rules.
 
-`…-late`: whatever is not done comes back after a day, as from a DLQ or a backlog. The provider has forgotten its keys
-by then: https://docs.stripe.com/api/idempotent_requests
+In the scenarios `…-late`, a message that is not done comes back after a day, as from a DLQ or a backlog. The provider
+has deleted its keys by then: https://docs.stripe.com/api/idempotent_requests
 """
 
 from collections.abc import Callable
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.run import Run
 from tests.schedules.scenarios import TIMEOUTS_S, Scenario, plant, seed
 from tests.schedules.sources import QueueSource
@@ -15,16 +15,16 @@ from lab.peers.cold_start import PREFIX
 from lab.peers.outcome import OUTCOME
 
 PEERS = ("powertools", "in_progress", "claim_with_expiry", "conditional_put")
-OURS = "ours"
-RECEIVES = 12  # deliveries of two messages: whoever needs more never ends
+THIS_REPO = "this-repo"
+RECEIVES = 12  # deliveries of two messages: a step that needs more is stuck
 LATE_S = 25 * 3600.0
 
 
-def _payment(function: str, later_s: float) -> Callable[[Bench, Run], None]:
-    def prepare(bench: Bench, run: Run) -> None:
-        found = seed(bench, "pm_card_visa", "orders")
-        plant(run, found)
-        for body in found.sent["payments"] * 2:
+def _payment(function: str, later_s: float) -> Callable[[ExplorerEnvironment, Run], None]:
+    def prepare(bench: ExplorerEnvironment, run: Run) -> None:
+        order = seed(bench, "pm_card_visa", "orders")
+        plant(run, order)
+        for body in order.sent["payments"] * 2:
             run.model.queues.put("payments", {"MessageBody": body})
         run.sources.append(
             QueueSource("p", function, "payments", TIMEOUTS_S["payment"], run.model.queues, lambda *_: None)
@@ -35,12 +35,12 @@ def _payment(function: str, later_s: float) -> Callable[[Bench, Run], None]:
 
 
 def _scenario(name: str, later_s: float) -> Scenario:
-    function = "payment" if name == OURS else PREFIX + name
+    function = "payment" if name == THIS_REPO else PREFIX + name
     late = "-late" if later_s else ""
     return Scenario(name + late, _payment(function, later_s), frozenset({"paid"}), outcome_rules=OUTCOME)
 
 
 COMPARED = {
     scenario.name: scenario
-    for scenario in (_scenario(name, later_s) for name in (*PEERS, OURS) for later_s in (0, LATE_S))
+    for scenario in (_scenario(name, later_s) for name in (*PEERS, THIS_REPO) for later_s in (0, LATE_S))
 }

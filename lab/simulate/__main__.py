@@ -1,6 +1,6 @@
-"""`python -m lab.simulate`: runs all scenarios, writes results.json, index.html and docs/scale.md; minutes.
+"""`make simulate`: run all scenarios, write results.json and lab/docs/scale.md, and plots to build/. Takes minutes.
 
-`page` writes the pages from the stored results.
+`python -m lab.simulate page` writes the pages from the stored results.
 """
 
 import sys
@@ -13,10 +13,10 @@ from lab.simulate.scenarios import scenarios
 
 def main() -> None:
     if sys.argv[1:] != ["page"]:
-        ran, told = [], Console(highlight=False)
+        ran, console = [], Console(highlight=False)
         for scenario in scenarios():
             ran.append(runs.run(scenario))
-            told.print(
+            console.print(
                 f"{scenario.name}, seed {scenario.setup.seed}: p99 {ran[-1].p99_s:,.1f} s, {ran[-1].parked} parked"
             )
         runs.store(ran)

@@ -1,4 +1,4 @@
-"""What limits each hop, and how far it reaches: arithmetic on measured units and on the limits that are published."""
+"""The limits of each hop: arithmetic on measured units and published limits."""
 
 import math
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class Limit:
 
 def units(what: str) -> float:
     """Measured units of one order, all stages together."""
-    return float(sum(of.get(what, 0) for of in stored()["ours"]["alone"]["first"].values()))
+    return float(sum(of.get(what, 0) for of in stored()["this-repo"]["alone"]["first"].values()))
 
 
 def partitions(rate: float) -> int:
@@ -168,5 +168,5 @@ def limits() -> Iterator[Limit]:
 def workers_per_order() -> float:
     """Workers busy for one order a second, as prod is set: the consumers' full batches, the API, the relay."""
     consumers = sum(stage.workers / capacity(stage) for stage in stages(prod()))
-    api = seconds_of(stored()["ours"]["alone"]["first"]["api"])
+    api = seconds_of(stored()["this-repo"]["alone"]["first"]["api"])
     return consumers + api + len(QUEUES) / relay_per_s()

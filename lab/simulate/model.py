@@ -32,7 +32,7 @@ HANGS_S, REFUSED_S = 12.0, 0.05  # a call into a dead line: connect and read tim
 
 @dataclass(frozen=True)
 class Stage:
-    """`service_s`: one message's mean; `workers`: the mapping's maximum concurrency, its lanes together."""
+    """`service_s`: one message's mean; `workers`: the mapping's maximum concurrency, its variants together."""
 
     name: str
     service_s: float
@@ -40,7 +40,7 @@ class Stage:
     batch: int
     window_s: float
     max_receives: int
-    lanes: int = 1  # queues with a mapping each that share the stage's load
+    mappings: int = 1  # queues with a mapping each that share the stage's load
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,9 @@ class Simulation:
         self.result = Result()
         self.sample_s = sample_s
         limit = setup.in_flight_limit
-        self.queues = {s.name: Queue(self.env, max(s.batch, limit * s.lanes // setup.slice_of)) for s in setup.stages}
+        self.queues = {
+            s.name: Queue(self.env, max(s.batch, limit * s.mappings // setup.slice_of)) for s in setup.stages
+        }
         self.shards: list[deque[tuple[Message, str]]] = [deque() for _ in range(_slice(setup.shards, setup.slice_of))]
         self.shard_idle: list[deque[simpy.Event]] = [deque() for _ in self.shards]
         self.tokens: dict[str, tuple[float, float]] = {}  # by stage: how many, and when that was
@@ -194,14 +196,14 @@ class Simulation:
         """Adds workers while messages wait, as fast as Lambda does."""
         most = _slice(stage.workers, self.setup.slice_of)
         running = 0
-        wanted = float(min(most, max(1.0, START_WORKERS * stage.lanes / self.setup.slice_of)))
+        target = float(min(most, max(1.0, START_WORKERS * stage.mappings / self.setup.slice_of)))
         while running < most:
-            while running < int(wanted):
+            while running < int(target):
                 self.env.process(self._worker(stage))
                 running += 1
             yield self.env.timeout(1)
             if self.queues[stage.name].receivable > 0:
-                wanted = min(float(most), wanted + RAMP_PER_S * stage.lanes / self.setup.slice_of)
+                target = min(float(most), target + RAMP_PER_S * stage.mappings / self.setup.slice_of)
 
     def _worker(self, stage: Stage) -> Process:
         queue, after = self.queues[stage.name], self._after(stage)

@@ -1,6 +1,6 @@
-"""Writes docs/scale.md from page.md, and the plots.
+"""Write lab/docs/scale.md from page.md, and the plots.
 
-Every figure in them comes from the measured counts, the limits and the runs.
+All figures come from the measured counts, the limits and the runs.
 """
 
 from collections.abc import Sequence
@@ -14,25 +14,28 @@ from lab.simulate import plots
 from lab.simulate.limits import IN_FLIGHT, PARTITION_UNITS, RATES, Limit, limits, partitions, relay_per_s, units
 from lab.simulate.model import HANGS_S, POLL_S, RAMP_PER_S, REFUSED_S, START_WORKERS, Stage
 from lab.simulate.parameters import BUSY, MAPPING_LIMIT, QUEUES, prod, service_s, stages
-from lab.simulate.runs import Ran
+from lab.simulate.runs import RunSummary
 from lab.simulate.scenarios import SEED
 
-HTML = Path(__file__).with_name("index.html")
+HTML = Path("build/simulate.html")
 PATH = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 TEMPLATE = Path(__file__).with_suffix(".md")
 
 
-def write(ran: Sequence[Ran]) -> None:
+def write(ran: Sequence[RunSummary]) -> None:
+    HTML.parent.mkdir(exist_ok=True)
     HTML.write_text(plots.page(ran))
     PATH.write_text(page(ran))
 
 
-def page(ran: Sequence[Ran]) -> str:
-    found = list(limits())
-    return TEMPLATE.read_text().format(limits=_limits(found), runs=_runs(ran), **_of_limits(found), **_of_runs(ran))
+def page(ran: Sequence[RunSummary]) -> str:
+    limit_list = list(limits())
+    return TEMPLATE.read_text().format(
+        limits=_limits(limit_list), runs=_runs(ran), **_of_limits(limit_list), **_of_runs(ran)
+    )
 
 
-def _limits(found: Sequence[Limit]) -> str:
+def _limits(limit_list: Sequence[Limit]) -> str:
     rows = [
         [
             limit.hop,
@@ -42,14 +45,14 @@ def _limits(found: Sequence[Limit]) -> str:
             f"{limit.orders_per_s:,.0f}",
             *(_amount(limit.needs(rate)) for rate in RATES),
         ]
-        for limit in found
+        for limit in limit_list
     ]
     head = ["hop", "limit", "moved by", "in", "stops at", *(f"{rate:,}/s take" for rate in RATES)]
     return markdown(head, rows, texts=4)
 
 
-def _of_limits(found: Sequence[Limit]) -> dict[str, Any]:
-    at = {(limit.hop, limit.unit): limit.orders_per_s for limit in found}
+def _of_limits(limit_list: Sequence[Limit]) -> dict[str, Any]:
+    at = {(limit.hop, limit.unit): limit.orders_per_s for limit in limit_list}
     settings = prod()
     record_units = units("write_units of idempotency")
     services = ", ".join(f"{service_s(queue) * 1000:,.0f} ms ({queue})" for queue in QUEUES)
@@ -66,10 +69,10 @@ def _of_limits(found: Sequence[Limit]) -> dict[str, Any]:
         "api": settings.api_rate,
         "payments": at["payments", "workers"],
         "emails": at["emails", "mails/s"],
-        "new": min(limit.orders_per_s for limit in found if limit.hop == "records table"),
+        "new": min(limit.orders_per_s for limit in limit_list if limit.hop == "records table"),
         "index": at["open-orders index", "index units/s"],
         "index_keys": RATES[2] * units("index_units") / PARTITION_UNITS,
-        "table": max(limit.orders_per_s for limit in found if limit.hop == "records table"),
+        "table": max(limit.orders_per_s for limit in limit_list if limit.hop == "records table"),
         "account": at["account", "workers"],
         "busy": BUSY,
         "mapping": MAPPING_LIMIT,
@@ -84,7 +87,7 @@ def _of_limits(found: Sequence[Limit]) -> dict[str, Any]:
     }
 
 
-def _runs(ran: Sequence[Ran]) -> str:
+def _runs(ran: Sequence[RunSummary]) -> str:
     head = [
         "run",
         "slice",
@@ -119,7 +122,7 @@ def _runs(ran: Sequence[Ran]) -> str:
     return markdown(head, rows)
 
 
-def _of_runs(ran: Sequence[Ran]) -> dict[str, Any]:
+def _of_runs(ran: Sequence[RunSummary]) -> dict[str, Any]:
     by = {each.name: each for each in ran}
     outages = [each for each in ran if each.name.startswith("down")]
     if any(each.parked or each.left for each in outages):
@@ -137,7 +140,7 @@ def _of_runs(ran: Sequence[Ran]) -> dict[str, Any]:
         "wide": by["steady-20-wide"].throttled["emails"],
         "wide_receives": by["steady-20-wide"].most_receives["emails"],
         "narrow": by["steady-20"].throttled.get("emails", 0),
-        "lanes": hundred[1].lanes,
+        "mappings": hundred[1].mappings,
         "ramp_1000_s": _ramp_s(stages(prod(), RATES[1])[1]),
         "ramp_100000_s": _ramp_s(hundred[1]),
         "workers": round(sum(stage.workers for stage in hundred), -3),
@@ -145,7 +148,7 @@ def _of_runs(ran: Sequence[Ran]) -> dict[str, Any]:
 
 
 def _ramp_s(stage: Stage) -> float:
-    return (stage.workers / stage.lanes - START_WORKERS) / RAMP_PER_S
+    return (stage.workers / stage.mappings - START_WORKERS) / RAMP_PER_S
 
 
 def _amount(needed: float) -> str:

@@ -1,4 +1,4 @@
-"""What the model is fed with: service times from the measured requests, and the stages as prod's settings have them."""
+"""Parameters of the model: service times from measured requests, and stages from the settings of prod."""
 
 import functools
 import math
@@ -36,22 +36,22 @@ def prod() -> Settings:
 
 def service_s(queue: str) -> float:
     """Seconds that one message takes: its measured requests, at the latencies of lab/cost/assumptions.py."""
-    return seconds_of(stored()["ours"]["alone"]["first"][QUEUES[queue]])
+    return seconds_of(stored()["this-repo"]["alone"]["first"][QUEUES[queue]])
 
 
 def stages(settings: Settings, sized_for: float | None = None) -> list[Stage]:
     """The three stages as they are set, or with as many workers as a rate (orders a second) takes."""
-    found = []
+    result = []
     for queue, function in QUEUES.items():
         flow = settings.throughput(function)
         timing = settings.times.timing(CALLS[queue], window_s=flow.window_s)
-        workers, lanes, batch = flow.max_concurrency, 1, flow.batch_size
+        workers, mappings, batch = flow.max_concurrency, 1, flow.batch_size
         if sized_for is not None:
             batch = 10
             workers = workers_for(sized_for, service_s(queue), batch)
-            lanes = math.ceil(workers / MAPPING_LIMIT)
-        found.append(Stage(queue, service_s(queue), workers, batch, flow.window_s, timing.max_receives, lanes))
-    return found
+            mappings = math.ceil(workers / MAPPING_LIMIT)
+        result.append(Stage(queue, service_s(queue), workers, batch, flow.window_s, timing.max_receives, mappings))
+    return result
 
 
 def workers_for(rate: float, mean_s: float, batch: int) -> int:
@@ -74,9 +74,11 @@ def _slowest(batch: int) -> float:
     """The mean of the slowest of so many draws, over the mean of one."""
     rng = random.Random(0)  # noqa: S311 - a model
     draws = 20_000
-    found = sum(max(rng.gammavariate(SPREAD, 1 / SPREAD) for _ in range(batch)) for _ in range(draws)) / draws
-    return round(found, 3)
+    result = sum(max(rng.gammavariate(SPREAD, 1 / SPREAD) for _ in range(batch)) for _ in range(draws)) / draws
+    return round(result, 3)
 
 
-def describe(found: list[Stage]) -> Mapping[str, str]:
-    return {s.name: f"{s.workers} x {s.batch}" + (f" in {s.lanes} lanes" if s.lanes > 1 else "") for s in found}
+def describe(result: list[Stage]) -> Mapping[str, str]:
+    return {
+        s.name: f"{s.workers} x {s.batch}" + (f" in {s.mappings} mappings" if s.mappings > 1 else "") for s in result
+    }

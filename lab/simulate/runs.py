@@ -1,4 +1,4 @@
-"""Runs the scenarios and keeps what they came to."""
+"""Run the scenarios and store the results."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -13,7 +13,7 @@ POINTS = 240  # of each plot
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunSummary:
     """Seconds, and orders as they would be without slicing; `backlog` by queue, at `times`."""
 
     name: str
@@ -37,7 +37,7 @@ class Ran:
     backlog: dict[str, list[int]]
 
 
-def run(scenario: Scenario) -> Ran:
+def run(scenario: Scenario) -> RunSummary:
     setup = scenario.setup
     result = simulate(setup, scenario.sample_s)
     ordered = result.latencies
@@ -47,7 +47,7 @@ def run(scenario: Scenario) -> Ran:
         usual = [b for t, b in zip(result.times, result.backlog["payments"], strict=True) if 60 < t < BEFORE_S]
         drained = drained_s(result, "payments", scenario.event_ends_s, max(usual))
     step = max(1, len(result.times) // POINTS)
-    return Ran(
+    return RunSummary(
         name=scenario.name,
         title=scenario.title,
         seed=setup.seed,
@@ -70,9 +70,9 @@ def run(scenario: Scenario) -> Ran:
     )
 
 
-def store(ran: list[Ran]) -> None:
+def store(ran: list[RunSummary]) -> None:
     PATH.write_text(json.dumps([asdict(each) for each in ran], separators=(",", ":")) + "\n")
 
 
-def stored() -> list[Ran]:
-    return [Ran(**each) for each in json.loads(PATH.read_text())]
+def stored() -> list[RunSummary]:
+    return [RunSummary(**each) for each in json.loads(PATH.read_text())]

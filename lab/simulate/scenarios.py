@@ -1,4 +1,4 @@
-"""The runs that are shown."""
+"""The scenarios of the simulation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ def scenarios() -> list[Scenario]:
     base, cap = settings.times.backoff_base_s, settings.times.backoff_cap_s
 
     def setup(
-        found: list[Stage],
+        settings_of_stages: list[Stage],
         rate: float,
         seconds: float,
         *,
@@ -42,7 +42,7 @@ def scenarios() -> list[Scenario]:
         horizon_s: float = 24 * HOUR_S,
     ) -> Setup:
         return Setup(
-            stages=found,
+            stages=settings_of_stages,
             rate_at=_burst(rate, burst) if burst else lambda _: rate,
             top_rate=burst or rate,
             arrivals_s=seconds,

@@ -75,10 +75,14 @@ def saved_result_of(image: Image, fingerprint: str) -> str | None:
 
 
 def resolve_existing_record(image: Image, *, key: str, fingerprint: str, now_ms: int) -> StoredResult:
-    """Return the stored result of a record that is not expired, has another owner and cannot be claimed.
+    """Return the stored result of a record that has another owner and cannot be claimed.
 
-    The fingerprint is compared before anything else. Raises KeyReused, Busy or Damaged.
+    The fingerprint is compared before anything else, unless the record is expired: then only its lease, by a worker
+    whose clock is ahead, keeps the key from being claimed. Raises KeyReused, Busy or Damaged.
     """
+    expires_s, until_ms = number(image, "expiration"), number(image, "in_progress_expiration")
+    if expires_s is not None and expires_s <= now_ms // 1000 and until_ms is not None and until_ms > now_ms:
+        raise Busy(until_ms)
     found = text(image, "validation")
     if found is None:
         raise Damaged(f"{key} has no fingerprint")
@@ -87,7 +91,6 @@ def resolve_existing_record(image: Image, *, key: str, fingerprint: str, now_ms:
     status = text(image, "status")
     if status == COMPLETED:
         return StoredResult(decode_result(image, key))
-    until_ms = number(image, "in_progress_expiration")
     if status != INPROGRESS or until_ms is None:
         raise Damaged(f"{key} has status {status} and lease {until_ms}")
     raise Busy(max(until_ms, now_ms))

@@ -36,7 +36,7 @@ MAX_KEPT_ATTRIBUTES = 7
 # All attributes of a parked message together, in bytes. A source queue accepts this much beside the largest body
 # (stacks/constructs/queues.py), so that each parked message can be redriven.
 ATTRIBUTES_LIMIT_BYTES = 8 * 1024
-# Parking wrote no longer value: SQS's message ids have up to 100 characters.
+# Parking never writes a value longer than this: SQS's message ids have up to 100 characters.
 MAX_PARKING_VALUE = 100
 
 Record: TypeAlias = dict[str, Any]  # as in Lambda's SQS event
@@ -399,10 +399,10 @@ class Batch:
 
     def _park(self, job: Job, error: Permanent) -> None:
         """Park first, acknowledge second: a message twice in the DLQ is better than a lost message."""
-        job.counts[telemetry.KEY_REUSED] += isinstance(error, KeyReused)
-        job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
         park(self.consumer.sqs, self.consumer.dlq_url, job.record, error.reason, self.consumer.runtime.clock.now_ms())
         job.counts[telemetry.PARKED] += 1
+        job.counts[telemetry.KEY_REUSED] += isinstance(error, KeyReused)
+        job.counts[telemetry.EFFECT_WITHOUT_STATE] += isinstance(error, EffectWithoutState)
         job.counts[telemetry.TAKEOVER] += error.uncertain
         job.retry_in_s = None
         logger.error(

@@ -51,11 +51,15 @@ FORGOTTEN_S = 86_400
 
 T = TypeVar("T")
 
-# A key is free if the record is absent, expired (TTL deletes late, so the condition compares the time), or in progress
-# for the same request with an expired lease.
+# A key is free if there is no record. It is also free if the record has another owner and no lease at this time, and is
+# either expired or in progress for the same request. TTL deletes late, so the condition compares the expiration.
+# The network may deliver a copy of a claim after the claim's release. Then the record has the copy's owner, or its
+# lease ended later than the copy's own time.
+_NO_LEASE = "in_progress_expiration <= :now_ms"
 _FREE = (
-    "attribute_not_exists(id) OR expiration <= :now_s OR "
-    "(#status = :inprogress AND in_progress_expiration <= :now_ms AND validation = :fingerprint)"
+    "attribute_not_exists(id) OR (#owner <> :owner AND ("
+    f"(expiration <= :now_s AND (attribute_not_exists(in_progress_expiration) OR {_NO_LEASE})) OR "
+    f"(#status = :inprogress AND validation = :fingerprint AND {_NO_LEASE})))"
 )
 # The next claim is `uncertain` if this one leaves `unsettled` true: from the claim until commit or release.
 _TAKE = (
@@ -205,9 +209,10 @@ class Store(msgspec.Struct, frozen=True):
                 **({"outbox": {"S": outbox}} if outbox else {}),
             },
             "ConditionExpression": _FREE,
-            "ExpressionAttributeNames": {"#status": "status"},
+            "ExpressionAttributeNames": {"#status": "status", "#owner": "owner"},
             "ExpressionAttributeValues": {
                 ":inprogress": {"S": INPROGRESS},
+                ":owner": {"S": owner},
                 ":fingerprint": {"S": fingerprint},
                 ":now_s": {"N": str(now_ms // 1000)},
                 ":now_ms": {"N": str(now_ms)},
@@ -243,7 +248,8 @@ class Store(msgspec.Struct, frozen=True):
     def save_result(self, claim: Claim, fingerprint: str, data: str, *, deadline_ms: int) -> None:
         """Save the result of an effect whose commit failed, so that the next attempt need not repeat the effect.
 
-        Claim and lease do not change. Raises Superseded (or the commit was applied after all) or StoreError.
+        Claim and lease do not change. Raises Superseded if another owner took over
+        or the commit was applied after all. Raises StoreError.
         """
         saved = {":effect": {"S": saved_result_attribute(fingerprint, data)}}
         self._send_update(claim, "SET effect = :effect", saved, deadline_ms)

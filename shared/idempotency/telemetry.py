@@ -1,4 +1,4 @@
-"""Logs and metrics by Powertools. Nothing that names a person goes in: ids, states and reasons only."""
+"""Logs and metrics, written with Powertools. They hold ids, states and reasons, and no personal data."""
 
 import os
 from collections.abc import Mapping
@@ -8,24 +8,24 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 logger = Logger()
 
-# All counts, by service (the function) and stage. Dashboard, alarms and demonstrations read them by these names.
-FIRST_RUN = "FirstRun"  # done now
-DUPLICATE_REPLAYED = "DuplicateReplayed"  # was done before: the stored result, no effect
-BUSY = "Busy"  # another holds the claim
-TAKEOVER = "Takeover"  # a claim was taken of which an earlier try may have had its effect
-LEASE_LOST = "LeaseLost"  # superseded: nothing was written
-KEY_REUSED = "KeyReused"  # another request under a taken key
-PARKED = "Parked"  # sent to the DLQ at once, with a reason
-EFFECT_WITHOUT_STATE = "EffectWithoutState"  # the effect happened and its state was refused
-RETRIED = "Retried"  # comes back later
-NOT_STARTED = "NotStarted"  # no time was left for it
-SENT = "Sent"  # events sent on
-RESENT = "Resent"  # events sent on once more, because the queue had refused them
-LEFT = "Left"  # orders that the sweep found open and could not help this time
+# All metrics, by service (the function) and stage. Dashboard and alarms use these names.
+FIRST_RUN = "FirstRun"  # the step ran now
+DUPLICATE_REPLAYED = "DuplicateReplayed"  # the step ran before: its stored result was returned
+BUSY = "Busy"  # another attempt holds the claim
+TAKEOVER = "Takeover"  # an attempt ran after an earlier attempt that may have had its effect
+LEASE_LOST = "LeaseLost"  # another owner took over: nothing was written
+KEY_REUSED = "KeyReused"  # another request under a used key
+PARKED = "Parked"  # sent to the DLQ with a reason
+EFFECT_WITHOUT_STATE = "EffectWithoutState"  # the effect happened and the row refused the state
+RETRIED = "Retried"  # the message is redelivered later
+NOT_STARTED = "NotStarted"  # too little time was left
+SENT = "Sent"  # events sent to queues
+RESENT = "Resent"  # events sent again because the queue had refused them
+LEFT = "Left"  # unfinished orders that the sweep could not serve
 
 
 def count(operation: str, counts: Mapping[str, int]) -> None:
-    """Emit counts as one EMF log line, apart for two stages in one account; the operation is a field of the line."""
+    """Emit counts as one EMF log line with the stage as dimension and the operation as a field."""
     if not any(counts.values()):
         return
     metrics = EphemeralMetrics()
@@ -38,7 +38,7 @@ def count(operation: str, counts: Mapping[str, int]) -> None:
 
 
 def trace_header() -> str | None:
-    """The X-Ray header of the running invocation, as Lambda sets it; None outside.
+    """Return the X-Ray header of the running invocation, or None outside Lambda.
 
     https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
     """

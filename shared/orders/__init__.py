@@ -2,8 +2,8 @@
 
 from .events import Customer, Item, NewOrder, OrderDeclined, OrderEvent, OrderPaid, OrderPlaced, OrderRequested
 from .money import DECIMALS, MAX_AMOUNT, formatted
-from .repository import Orders, orders, pending_message
-from .row import API_ID_PREFIX, DECLINED, PAID, PLACED, REQUESTED, Order, parse_row
+from .repository import Orders, orders, pending_messages
+from .row import API_ID_PREFIX, DECLINED, OPEN_SHARDS, PAID, PLACED, REQUESTED, Order, parse_row
 from .writes import record_declined, record_mailed, record_paid, record_placed, record_request
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "DECIMALS",
     "DECLINED",
     "MAX_AMOUNT",
+    "OPEN_SHARDS",
     "PAID",
     "PLACED",
     "REQUESTED",
@@ -27,7 +28,7 @@ __all__ = [
     "formatted",
     "orders",
     "parse_row",
-    "pending_message",
+    "pending_messages",
     "record_declined",
     "record_mailed",
     "record_paid",

@@ -1,4 +1,4 @@
-"""The events of an order. Limits follow what the next hop can carry: a charge, a mail, a log line, an S3 key."""
+"""The events of an order. The limits follow from the next hop: a charge, an email, a log line, an S3 key."""
 
 from typing import Annotated, ClassVar
 
@@ -11,16 +11,16 @@ from .money import DECIMALS, MAX_AMOUNT
 
 SOURCE = "effectively-once/orders"
 
-# Goes into S3 keys, provider metadata, mail subjects and log lines.
+# Part of S3 keys, provider metadata, email subjects and log lines.
 OrderId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
 Sku = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
-# Any script, no control characters, no line or paragraph separators: it goes into a mail. None that SQS refuses.
+# Part of an email: any script, but no control characters, no line or paragraph separators, and none that SQS refuses.
 # `max_length` bounds the normalisation to NFC.
 PersonName = Annotated[
     str,
     Meta(max_length=200, pattern="^[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]{1,200}\\Z"),
 ]
-# One plain address, never a list of them. HTML's pattern without stray dots, ASCII as SES wants it:
+# One plain address, never a list. The pattern of HTML without stray dots, in ASCII as SES requires:
 # https://html.spec.whatwg.org/multipage/input.html#valid-e-mail-address
 MailAddress = Annotated[
     str,
@@ -31,7 +31,7 @@ MailAddress = Annotated[
     ),
 ]
 Amount = Annotated[int, Meta(ge=1, le=MAX_AMOUNT)]
-# Of the provider; none where the order was settled without an intent, or for no reason that was told.
+# The provider's id and reason. Empty if the order was settled without an intent, or the provider gave no reason.
 IntentId = Annotated[str, Meta(pattern=r"^[!-~]{0,255}\Z")]
 Reason = Annotated[str, Meta(pattern=r"^[ -~]{0,255}\Z")]
 PaymentMethod = Annotated[str, Meta(pattern=r"^pm_[A-Za-z0-9_]{1,64}\Z")]
@@ -39,14 +39,14 @@ Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}\Z")]
 
 
 class Customer(msgspec.Struct, frozen=True):
-    """Whom the receipt goes to. Never logged."""
+    """The recipient of the receipt. Never logged."""
 
     name: PersonName
     email: MailAddress
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One line of an order; `unit_price` in minor units."""
+    """One line of an order. `unit_price` is in minor units."""
 
     sku: Sku
     quantity: Annotated[int, Meta(ge=1, le=10_000)]
@@ -54,7 +54,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class NewOrder(Event, frozen=True, omit_defaults=True, kw_only=True):
-    """An order as a client of the API writes it: no id, and no total, which is ours to compute."""
+    """An order as a client of the API sends it: without an id, and without a total, which is computed."""
 
     customer: Customer
     currency: Currency
@@ -62,7 +62,7 @@ class NewOrder(Event, frozen=True, omit_defaults=True, kw_only=True):
     payment_method: PaymentMethod
 
     def __post_init__(self) -> None:
-        """The rules that join fields. Raises ValueError, which msgspec reports as its ValidationError."""
+        """Check the rules about several fields. Raises ValueError, which msgspec reports as its ValidationError."""
         if self.currency not in DECIMALS:
             raise ValueError(f"Expected an ISO 4217 code, got {self.currency} - at `$.currency`")
         if not 1 <= self.total <= MAX_AMOUNT:
@@ -73,12 +73,12 @@ class NewOrder(Event, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """In minor units."""
+        """The price of all items, in minor units."""
         return sum(item.quantity * item.unit_price for item in self.items)
 
 
 class OrderRequested(NewOrder, frozen=True, omit_defaults=True, kw_only=True):
-    """A customer, or a partner, wants this."""
+    """A customer or a partner wants to buy something."""
 
     type: ClassVar[str] = "order.requested"
     source: ClassVar[str] = SOURCE
@@ -92,7 +92,7 @@ class OrderRequested(NewOrder, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class OrderEvent(Event, frozen=True, omit_defaults=True, kw_only=True):
-    """Something that happened to one order; it names nobody."""
+    """Something happened to one order. The event holds no personal data."""
 
     source: ClassVar[str] = SOURCE
 
@@ -107,7 +107,7 @@ class OrderEvent(Event, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class OrderPlaced(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
-    """We took the order and may charge for it."""
+    """The order is accepted and may be charged."""
 
     type: ClassVar[str] = "order.placed"
 
@@ -115,7 +115,7 @@ class OrderPlaced(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class OrderPaid(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
-    """The charge was made."""
+    """The order was charged."""
 
     type: ClassVar[str] = "order.paid"
 
@@ -123,7 +123,7 @@ class OrderPaid(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class OrderDeclined(OrderEvent, frozen=True, omit_defaults=True, kw_only=True):
-    """The charge was declined, for good: a new card is a new order."""
+    """The charge was declined. A decline is final: a new card is a new order."""
 
     type: ClassVar[str] = "order.declined"
 

@@ -1,8 +1,7 @@
 """Money: integer minor units with an ISO 4217 code."""
 
-# Active codes by their number of decimals (ISO 4217, list one). The provider refuses some of them; none is mistaken:
-# ISK, UGX and MGA are left out, since it counts them in other units than ISO does, and would charge 100 times as much
-# or as little. https://docs.stripe.com/currencies#special-cases
+# Active codes by their number of decimals (ISO 4217, list one). The provider refuses some of them. ISK, UGX and MGA are
+# left out: the provider counts them in other units than ISO, and would charge 100 times too much or too little. https://docs.stripe.com/currencies#special-cases
 _DECIMALS = {
     0: "BIF CLP DJF GNF JPY KMF KRW PYG RWF VND VUV XAF XOF XPF",
     2: "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CNY COP "
@@ -15,12 +14,12 @@ _DECIMALS = {
 
 DECIMALS: dict[str, int] = {code: decimals for decimals, codes in _DECIMALS.items() for code in codes.split()}
 
-# Eight digits is what the provider takes for one charge: https://docs.stripe.com/currencies#minimum-and-maximum-charge-amounts
+# The provider accepts eight digits for one charge: https://docs.stripe.com/currencies#minimum-and-maximum-charge-amounts
 MAX_AMOUNT = 99_999_999
 
 
 def formatted(amount: int, currency: str) -> str:
-    """For people: `25.00 EUR`, `2500 JPY`."""
+    """Format an amount for people: `25.00 EUR`, `2500 JPY`."""
     decimals = DECIMALS[currency]
     if decimals == 0:
         return f"{amount} {currency}"

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from shared.idempotency import OutgoingMessage, client, cloudevent, iso
 
-from .row import OPEN_SHARDS, PLACED, Order, parse_row, values
+from .row import PLACED, Order, parse_row, values
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -53,19 +53,20 @@ class Orders:
             return parse_row(item).intent_id if item else None
         return intent_id
 
-    def open_before(self, index: str, epoch_s: int) -> Iterator[str]:
-        """Return the ids of orders that are not final and have not moved since this time (epoch seconds)."""
-        for shard in range(OPEN_SHARDS):
-            pages = self.client.get_paginator("query").paginate(
-                TableName=self.table,
-                IndexName=index,
-                KeyConditionExpression="open_shard = :shard AND open_since <= :before",
-                ExpressionAttributeValues=values({":shard": f"open-{shard}", ":before": epoch_s}),
-                ProjectionExpression="order_id",
-            )
-            for page in pages:
-                for item in page["Items"]:
-                    yield item["order_id"]["S"]
+    def open_before(self, index: str, shard: int, epoch_s: int) -> Iterator[list[str]]:
+        """Return the ids of one shard's orders that are not final and have not moved since this time (epoch seconds).
+
+        The ids come in pages, each of which is read when it is asked for.
+        """
+        pages = self.client.get_paginator("query").paginate(
+            TableName=self.table,
+            IndexName=index,
+            KeyConditionExpression="open_shard = :shard AND open_since <= :before",
+            ExpressionAttributeValues=values({":shard": f"open-{shard}", ":before": epoch_s}),
+            ProjectionExpression="order_id",
+        )
+        for page in pages:
+            yield [item["order_id"]["S"] for item in page["Items"]]
 
     def record_sweep(self, order: Order, until_s: int) -> None:
         """Record that the order's event was sent again. The order's age counts from `until_s` (epoch seconds) on.
@@ -92,14 +93,14 @@ def orders() -> Orders:
     return Orders(client("dynamodb"), os.environ["ORDERS_TABLE"])
 
 
-def pending_message(order: Order, routes: Mapping[str, str], now_ms: int) -> OutgoingMessage | None:
-    """Return the event that an unfinished order waits for, addressed to its queue, or None for a final order.
+def pending_messages(order: Order, routes: Mapping[str, str], now_ms: int) -> list[OutgoingMessage]:
+    """Return the event that an unfinished order waits for, addressed to each queue that consumes it.
 
     Id and data are those of the first emission, so that sending it again is always safe. `routes`: queue URLs by event
-    type.
+    type, separated by spaces. A final order has no messages.
     """
     event = order.next_event
     if event is None:
-        return None
-    message = cloudevent(event, correlation_id=order.correlation_id, time=iso(now_ms))
-    return OutgoingMessage(routes[event.type], message)
+        return []
+    cloud_event = cloudevent(event, correlation_id=order.correlation_id, time=iso(now_ms))
+    return [OutgoingMessage(url, cloud_event) for url in routes[event.type].split()]

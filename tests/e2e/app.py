@@ -1,4 +1,4 @@
-"""The deployed app in the hands of a test: ways in, witnesses, and a hard hand on its workers."""
+"""The deployed app as a test uses it: clients, observations, and a way to kill workers."""
 
 import os
 import signal
@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from tools.domain import an_order, api_client, order_requested, orders_queue
 from tools.local import logs
 from tools.local.observe import Ledger, Mail, Mailbox, Queues, Receipts, Tables
 from tools.local.running import Running
-from tools.orders_client import an_order, local_api, local_queue, order_requested
-from tools.waiting import wait_until
+from tools.progress import wait_until
 
 # A killed worker's message is back after the visibility timeout, six times that of its function.
 WITHIN_S = 120.0
@@ -22,8 +22,8 @@ class App:
     def __init__(self, running: Running) -> None:
         self.running = running
         self.outputs = running.outputs
-        self.api = local_api(running)
-        self.queue = local_queue(running)
+        self.api = api_client(running)
+        self.queue = orders_queue(running)
         self.ledger = Ledger(running)
         self.mailbox = Mailbox(running)
         self.tables = Tables(running)

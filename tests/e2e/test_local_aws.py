@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.local.errors import LocalStackError
-from tools.local.ministack import ROOT, MiniStack, answers, free_port
+from tools.local.ministack import ROOT, LocalStackError, MiniStack, answers, free_port
 from tools.local.stack import LocalStack
-from tools.waiting import wait_until
+from tools.progress import wait_until
 
 STARTS_ONE = """
 import sys

@@ -1,10 +1,33 @@
-"""An order's way through the deployed app, from either door to the mailbox."""
+"""An order's way through the deployed app, from the API or the queue to the mailbox."""
 
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from tests.e2e.app import App
+
+MISBEHAVING = ("pm_sandbox_slow", "pm_sandbox_error_before", "pm_sandbox_error_after", "pm_sandbox_drop")
+
+
+@dataclass(frozen=True)
+class SlowOrders:
+    """Orders that need time to end. The payment worker of `killed` was killed. `misbehaving`: ids by payment method."""
+
+    killed: dict[str, Any]
+    killed_id: str
+    misbehaving: Mapping[str, str]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def slow_orders(app: App) -> SlowOrders:
+    """Start all orders that need time before the first test, so that they wait at the same time."""
+    killed = app.new_order("pm_sandbox_slow")  # its worker is busy for long enough to be killed
+    killed_id = app.put(killed)
+    app.kill_workers("Payment", at=lambda: app.ledger.charges_of(killed_id))
+    return SlowOrders(killed, killed_id, {method: app.put(app.new_order(method)) for method in MISBEHAVING})
 
 
 def test_an_order_by_the_api_is_charged_once_and_receipted_once_however_often_it_is_sent(app: App) -> None:
@@ -34,7 +57,7 @@ def test_an_order_put_straight_on_the_queue_three_times_has_the_same_guarantees(
     assert len(app.mails_to(order)) == 1
 
 
-def test_a_declined_card_is_a_result_of_which_the_customer_is_told_once(app: App) -> None:
+def test_a_declined_card_ends_the_order_and_the_customer_gets_one_email(app: App) -> None:
     order = app.new_order("pm_card_chargeDeclined")
     order_id = app.place(order)
 
@@ -44,21 +67,16 @@ def test_a_declined_card_is_a_result_of_which_the_customer_is_told_once(app: App
     assert "declined" in mail.subject
 
 
-@pytest.mark.parametrize(
-    "method", ["pm_sandbox_slow", "pm_sandbox_error_before", "pm_sandbox_error_after", "pm_sandbox_drop"]
-)
-def test_a_provider_that_misbehaves_still_charges_once(app: App, method: str) -> None:
-    order_id = app.put(app.new_order(method))
+@pytest.mark.parametrize("method", MISBEHAVING)
+def test_a_provider_that_misbehaves_still_charges_once(app: App, slow_orders: SlowOrders, method: str) -> None:
+    order_id = slow_orders.misbehaving[method]
 
     assert app.final(order_id)["state"] == "paid"
     assert [charge["status"] for charge in app.ledger.charges_of(order_id)] == ["succeeded"]
 
 
-def test_a_payment_worker_killed_at_work_is_taken_over_and_charges_once(app: App) -> None:
-    order_id = app.new_order_id()
-    order = app.new_order("pm_sandbox_slow")  # at work for long enough to be killed
-    app.put(order, order_id)
-    app.kill_workers("Payment", at=lambda: app.ledger.charges_of(order_id))
+def test_a_payment_whose_worker_was_killed_is_taken_over_and_charged_once(app: App, slow_orders: SlowOrders) -> None:
+    order_id = slow_orders.killed_id
 
     assert app.final(order_id)["state"] == "paid"
     assert [charge["status"] for charge in app.ledger.charges_of(order_id)] == ["succeeded"]
@@ -66,4 +84,4 @@ def test_a_payment_worker_killed_at_work_is_taken_over_and_charges_once(app: App
     assert record is not None
     assert record["uncertain"] is True
     assert record["attempt"] > 1
-    assert len(app.mails_to(order)) == 1
+    assert len(app.mails_to(slow_orders.killed)) == 1

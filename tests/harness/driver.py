@@ -30,8 +30,9 @@ from tests.harness.api_fixtures import Api
 from tests.harness.interceptor import Apply, Killed
 from tests.harness.lost_messages import answer, body_of
 from tests.harness.moto_world import World, new_consumer
-from tests.harness.shop import Shop
-from tests.harness.witnesses import Mailbox
+from tests.harness.observations import Mailbox
+from tests.harness.payment import Payments
+from tests.harness.sqs_records import sqs_record
 
 OUTAGE_S = 7200
 SWEEP_AGE_S = OUTAGE_S + 1800
@@ -70,7 +71,7 @@ class Pipeline:
     """The functions and what lies between them."""
 
     world: World
-    shop: Shop
+    payments: Payments
     mailbox: Mailbox
     setenv: Callable[[str, str], None]
     queues: dict[str, list[Delivery]] = field(default_factory=lambda: {name: [] for name in CONSUMERS})
@@ -243,20 +244,21 @@ class Pipeline:
                 self.park(delivery, queue)
 
     def _event(self, queue: str, batch: list[Delivery]) -> dict[str, Any]:
-        records = []
         for delivery in batch:
             delivery.receives += 1
-            records.append(
-                {
-                    "messageId": delivery.message_id,
-                    "receiptHandle": delivery.message_id,
-                    "body": delivery.body,
-                    "attributes": {**delivery.attributes, "ApproximateReceiveCount": str(delivery.receives)},
-                    "messageAttributes": delivery.message_attributes,
-                    "eventSourceARN": f"arn:aws:sqs:eu-west-1:123456789012:{queue}",
-                }
-            )
-        return {"Records": records}
+        return {
+            "Records": [
+                sqs_record(
+                    delivery.message_id,
+                    delivery.body,
+                    queue=queue,
+                    receipt=delivery.message_id,
+                    attributes={**delivery.attributes, "ApproximateReceiveCount": str(delivery.receives)},
+                    message_attributes=delivery.message_attributes,
+                )
+                for delivery in batch
+            ]
+        }
 
     def _hide(self, request: AWSPreparedRequest, _: Apply) -> AWSResponse:
         """ChangeMessageVisibilityBatch, by the test's clock."""
@@ -279,7 +281,7 @@ class Pipeline:
         return found
 
     def settled_once(self, order_id: str, state: str, *, mails: int = 1) -> None:
-        """All witnesses agree: one final state, one charge that says so, one mail of its kind; nothing is parked."""
+        """Assert one final state, the one charge that belongs to it, one email of its kind, and nothing parked."""
         row = self.rows()[order_id]
         kind, status, subject = {
             "paid": ("receipt", "succeeded", f"Receipt for order {order_id}"),
@@ -287,7 +289,7 @@ class Pipeline:
         }[state]
         assert (row["state"]["S"], row["mail"]["S"]) == (state, kind)
         assert not {"open_shard", "open_since", "sweeps"} & set(row)
-        assert self.shop.charges(order_id) == [(status, int(row["total"]["N"]))]
+        assert self.payments.charges(order_id) == [(status, int(row["total"]["N"]))]
         assert [mail for mail in self.mailbox.mails if order_id in mail[1]] == mails * [(samples.ADDRESS, subject)]
         assert self.dead_letters() == {}
 
@@ -303,5 +305,5 @@ def _has_outbox(record: dict[str, Any]) -> bool:
 
 
 @pytest.fixture
-def pipeline(world: World, shop: Shop, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    return Pipeline(world, shop, mailbox, monkeypatch.setenv)
+def pipeline(world: World, payments: Payments, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    return Pipeline(world, payments, mailbox, monkeypatch.setenv)

@@ -37,7 +37,7 @@ def _broken_transaction(body: Body) -> Iterator[str]:
     for entry in body["TransactItems"]:
         ((kind, inner),) = entry.items()
         yield from _broken_request(f"{kind}Item", inner)
-        keys = ("id", "order_id")
+        keys = ("id", "order_id", "row_id")
         targets.append((inner["TableName"], str(inner.get("Key") or {k: inner["Item"].get(k) for k in keys})))
     if len(set(targets)) < len(targets):
         yield f"two writes to one item: {targets}"

@@ -22,10 +22,10 @@ from tests.harness.driver import SWEEP_AGE_S, Pipeline
 from tests.harness.interceptor import Fault, answer_lost, cancelled, meanwhile, never_sent, refused
 from tests.harness.lost_messages import some_refused
 from tests.harness.moto_world import SERVICES, World, new_consumer
-from tests.harness.payment_fixtures import _of_the_sandbox
+from tests.harness.observations import Log
+from tests.harness.payment_fixtures import sandbox_client
 from tests.harness.synth import Consumer, Synthesised
 from tests.harness.wiretap import Use, Wiretap
-from tests.harness.witnesses import Log
 
 STAGE = "prod"
 DENIED = refused("AccessDeniedException")
@@ -122,7 +122,7 @@ def _listening(wiretap: Wiretap, patch: pytest.MonkeyPatch, consumers: Sequence[
     for service in SERVICES:
         listening.enter_context(wiretap.on(client(service)))
     for service in ("dynamodb", "secretsmanager"):
-        listening.enter_context(wiretap.on(_of_the_sandbox(service), "payment_sandbox"))
+        listening.enter_context(wiretap.on(sandbox_client(service), "payment_sandbox"))
     return listening
 
 
@@ -156,7 +156,7 @@ class Paths:
         self.pipeline.run()
         self.pipeline.repeat_everything()
         self.pipeline.run()
-        self.pipeline.shop.forget()
+        self.pipeline.payments.forget()
         self.pipeline.repeat_everything()
         self.pipeline.run()
 

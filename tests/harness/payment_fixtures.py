@@ -12,47 +12,45 @@ import boto3
 import pytest
 import stripe
 
-from functions.payment_sandbox import auth, host, store
+from functions.payment_sandbox import host, store
 from shared.idempotency import client, logger
 from tests.harness.http_lambda import ConnectionCut, WorkerDied, serve
 from tests.harness.interceptor import Wire
-from tests.harness.line import WITNESS, Line
 from tests.harness.moto_world import World
-from tests.harness.shop import Shop
+from tests.harness.payment import Payments
+from tests.harness.provider_connection import OBSERVER, ProviderConnection
+from tests.harness.tables import LEDGER_TABLE
 
 API_KEY = "sk_test_first"
 
 
 @pytest.fixture
-def line(world: World, monkeypatch: pytest.MonkeyPatch) -> Line:
+def provider_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> ProviderConnection:
     """The payment sandbox with a ledger and clients of its own, on this world's clock, ready to be served."""
     ticks = itertools.count()
+    store.open_period.cache_clear()  # it names a table of an earlier test
     monkeypatch.setattr(host, "now", lambda: world.clock.now_ms() / 1000 + next(ticks) / 10_000)
     monkeypatch.setattr(host, "wait", _gone)
     monkeypatch.setattr(host, "die", _dead)
-    monkeypatch.setattr(store, "client", _of_the_sandbox)
-    monkeypatch.setattr(auth, "client", _of_the_sandbox)
-    dynamodb = _of_the_sandbox("dynamodb")
+    monkeypatch.setattr(host, "client", sandbox_client)
+    dynamodb = sandbox_client("dynamodb")
     monkeypatch.setenv("LEDGER_TABLE", "ledger")
     monkeypatch.setenv("SLOW_S", "1.5")
-    dynamodb.create_table(
-        TableName="ledger",
-        BillingMode="PAY_PER_REQUEST",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-    )
-    return Line()
+    dynamodb.create_table(**LEDGER_TABLE)
+    return ProviderConnection()
 
 
 @pytest.fixture
-def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+def payments(
+    world: World, provider_connection: ProviderConnection, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Payments]:
     """The payment function as deployed; faults planned on the line must have come up by the end."""
     secrets = client("secretsmanager")
     ours, theirs = (secrets.create_secret(Name=name, SecretString=API_KEY)["ARN"] for name in ("ours", "theirs"))
     # Answers leave at once: headers and body are two packets, and the second would wait 40 ms for an acknowledgement.
     monkeypatch.setattr(StreamRequestHandler, "disable_nagle_algorithm", True)
-    auth._secret.cache_clear()
-    with serve(line.handler) as url:
+    host.secret.cache_clear()
+    with serve(provider_connection.handler) as url:
         for name, value in {
             "QUEUE_URL": world.queues["payments"],
             "PROVIDER_URL": url,
@@ -64,21 +62,21 @@ def shop(world: World, line: Line, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         }.items():
             monkeypatch.setenv(name, value)
         world.wire.sent.clear()
-        yield Shop(world, line, _witness(url))
-        assert not line.unspent, f"planned faults that never came up: {line.unspent}"
-    auth._secret.cache_clear()
+        yield Payments(world, provider_connection, _observer(url))
+        assert not provider_connection.unspent, f"planned faults that never came up: {provider_connection.unspent}"
+    host.secret.cache_clear()
 
 
 @functools.cache
-def _of_the_sandbox(service: str) -> Any:
-    """Its own clients, kept for all tests; on a wire for the lock: moto's conditional writes are not atomic."""
+def sandbox_client(service: str) -> Any:
+    """Return the sandbox's own client, kept for all tests. The interceptor's lock makes moto's writes atomic."""
     client = boto3.client(service)  # type: ignore[call-overload]
     Wire().put_on(client)
     return client
 
 
-def _witness(url: str) -> stripe.StripeClient:
-    return stripe.StripeClient(API_KEY, stripe_account=WITNESS, base_addresses={"api": url}, max_network_retries=0)
+def _observer(url: str) -> stripe.StripeClient:
+    return stripe.StripeClient(API_KEY, stripe_account=OBSERVER, base_addresses={"api": url}, max_network_retries=0)
 
 
 def _gone(_: float) -> None:

@@ -10,6 +10,7 @@ from shared.orders.events import Customer, Item, OrderDeclined, OrderPaid, Order
 from shared.orders.repository import orders
 from tests.harness.decoding import decode
 from tests.harness.moto_world import World
+from tests.harness.sqs_records import sqs_record
 
 NAME = "Åsa <b>Buyer</b> & Söner"
 ADDRESS = "asa.buyer@example.com"
@@ -48,19 +49,11 @@ def body_of(event: Event, *, correlation_id: str = "c-1") -> str:
 
 
 def sqs_event(*bodies: str, receive_count: int = 1, trace: str | None = None) -> dict[str, Any]:
-    """Lambda's event for a batch of messages."""
-    attributes = {"ApproximateReceiveCount": str(receive_count), **({"AWSTraceHeader": trace} if trace else {})}
+    """Return Lambda's event for a batch of messages."""
+    attributes = {"AWSTraceHeader": trace} if trace else {}
     return {
         "Records": [
-            {
-                "messageId": f"message-{n}",
-                "receiptHandle": f"handle-{n}",
-                "body": body,
-                "attributes": attributes,
-                "messageAttributes": {},
-                "eventSource": "aws:sqs",
-                "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:queue",
-            }
+            sqs_record(f"message-{n}", body, receipt=f"handle-{n}", receive_count=receive_count, attributes=attributes)
             for n, body in enumerate(bodies)
         ]
     }

@@ -1,4 +1,4 @@
-"""The orders table as the stateful stack makes it, for tests that make it themselves."""
+"""The orders table and the payment sandbox's ledger as the stacks make them, for tests that make them themselves."""
 
 from typing import Any
 
@@ -20,5 +20,12 @@ ORDERS_TABLE: dict[str, Any] = {
             "Projection": {"ProjectionType": "KEYS_ONLY"},
         }
     ],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+LEDGER_TABLE: dict[str, Any] = {
+    "TableName": "ledger",
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
     "BillingMode": "PAY_PER_REQUEST",
 }

@@ -1,5 +1,6 @@
-"""`python -m tests.schedules`: `replay <schedule>` shows a schedule call by call, `verify` is the long run,
-`mutants` tests the tests.
+"""Commands of the explorer.
+
+`replay <schedule>` shows a schedule call by call. `verify` is the long run. `mutants` runs the mutants.
 """
 
 import argparse
@@ -11,9 +12,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from os import cpu_count
 from pathlib import Path
 
-from tests.schedules.bench import OtherHandlers, bench
+from tests.schedules.environment import OtherHandlers, explorer_environment
 from tests.schedules.explorer import Report, explore, replay
-from tests.schedules.judging import judge_all
+from tests.schedules.mutant_runs import run_all
 from tests.schedules.scenarios import SCENARIOS, Scenario
 from tests.schedules.story import tell
 from tests.schedules.table import say, table
@@ -38,7 +39,7 @@ WRITTEN = Path("build/verify.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 1 where something is broken."""
+    """Return the exit status: 1 if an invariant is broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.schedules", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     show = commands.add_parser("replay")
@@ -47,19 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     long.add_argument("--walks", type=int, default=1000, help="random walks for each scenario, and stories")
     long.add_argument("--seed", type=int, default=1, help="of the first walk; printed with what it breaks")
     long.add_argument("--deep", action="store_true", help="also two faults where there are two copies (hours)")
-    hunted = commands.add_parser("hunt")
-    hunted.add_argument("scenarios", nargs="+")
-    judged = commands.add_parser("mutants")
-    judged.add_argument("names", nargs="*", help="all, if none is named")
+    mutants = commands.add_parser("mutants")
+    mutants.add_argument("names", nargs="*", help="all, if none is named")
     chosen = parser.parse_args(arguments)
     match chosen.command:
         case "replay":
             return show_schedule(chosen.schedule)
         case "verify":
             return verify(chosen.walks, chosen.seed, (*TWO_FAULTS, *(DEEP if chosen.deep else ())))
-        case "hunt":
-            return hunt(chosen.scenarios)
-    return judge_all(chosen.names)
+    return run_all(chosen.names)
 
 
 def show_schedule(
@@ -69,46 +66,36 @@ def show_schedule(
     if schedule.partition(":")[0] not in scenarios:
         say(f"a schedule is a scenario and its moves, as payment:pAAA?pBA; scenarios are {', '.join(scenarios)}")
         return 2
-    with bench(others=others) as place:
-        trace, wrong = replay(place, schedule, scenarios)
+    with explorer_environment(others=others) as environment:
+        trace, wrong = replay(environment, schedule, scenarios)
     say("\n".join(trace))
     say("\n".join(wrong) or "nothing is broken")
     return 1 if wrong else 0
 
 
-def hunt(names: Sequence[str]) -> int:
-    """Search for the first violation with one fault: how mutants are judged."""
-    with bench() as place:
-        for name in names:
-            for schedule, what in explore(place, SCENARIOS[name], 1, stop_at=1).violations:
-                say(f"killed: {schedule}  {what}")
-                return 1
-    return 0
+def _explore(name: str, faults: int) -> Report:
+    with explorer_environment() as environment:
+        return explore(environment, SCENARIOS[name], faults, progress=lambda report: say(f"… {json.dumps(report.row)}"))
 
 
-def _explored(name: str, faults: int) -> Report:
-    with bench() as place:
-        return explore(place, SCENARIOS[name], faults, told=lambda report: say(f"… {json.dumps(report.row)}"))
+def _walk(name: str, walks: int, seed: int) -> Report:
+    with explorer_environment() as environment:
+        return walk(environment, SCENARIOS[name], walks, seed)
 
 
-def _walked(name: str, walks: int, seed: int) -> Report:
-    with bench() as place:
-        return walk(place, SCENARIOS[name], walks, seed)
-
-
-def _told(stories: int) -> Report:
-    with bench() as place:
-        return tell(place, stories, STEPS, same_each_time=False)
+def _stories(stories: int) -> Report:
+    with explorer_environment() as environment:
+        return tell(environment, stories, STEPS, same_each_time=False)
 
 
 def verify(walks: int, seed: int, two_faults: Sequence[str]) -> int:
-    """Two faults for each handler, one for what is long, and random walks with more; one process a processor."""
+    """Explore two faults for each handler, one fault for long scenarios, and random walks. Uses all processors."""
     begun = time.monotonic()
     jobs: list[tuple[Callable[..., Report], tuple[object, ...]]] = [
-        *((_explored, (name, 2)) for name in two_faults),
-        *((_explored, (name, 1)) for name in ONE_FAULT),
-        *((_walked, (name, walks, seed)) for name in WALKED),
-        (_told, (walks,)),
+        *((_explore, (name, 2)) for name in two_faults),
+        *((_explore, (name, 1)) for name in ONE_FAULT),
+        *((_walk, (name, walks, seed)) for name in WALKED),
+        (_stories, (walks,)),
     ]
     reports: list[Report] = []
     with ProcessPoolExecutor(cpu_count()) as pool:

@@ -1,4 +1,4 @@
-"""The bench for all tests of schedules, and the table of what was explored."""
+"""The environment for all tests of schedules, and the table of what was explored."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.schedules.bench import Bench, bench
+from tests.schedules.environment import ExplorerEnvironment, explorer_environment
 from tests.schedules.table import table
 
 WRITTEN = Path("build/schedules.json")
@@ -16,9 +16,9 @@ _rows: list[dict[str, object]] = []
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Bench]:
-    """Production code on the bench; gone again before another module's tests."""
-    with bench() as it:
+def environment() -> Iterator[ExplorerEnvironment]:
+    """Install the explorer's environment for the tests of one module."""
+    with explorer_environment() as it:
         yield it
 
 

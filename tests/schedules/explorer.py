@@ -1,10 +1,10 @@
-"""Search over all schedules of a scenario with so many faults. Stateless: each schedule starts anew.
+"""Searches all schedules of a scenario with a number of faults. Each schedule starts anew.
 
-`every_schedule` is the plain search: depth first, each schedule to its end. `every_state` is the one that is used: it
-goes by (state, move) pairs, each taken once. Where a schedule comes to a state that is known, it goes on with a move
-that was not taken from there yet, and is given up if there is none, since all that can follow was followed. A state is
-everything that decides what happens next and everything that an invariant looks at (Run.state). test_explorer.py
-shows that the one finds what the other finds.
+`every_schedule` is the plain search: depth first, each schedule to its end. `every_state` is the search in use: it
+takes each pair of state and move once. If a schedule reaches a known state, it continues with a move that was not taken
+from that state yet. If all moves were taken, the schedule is abandoned: everything that can follow was explored.
+A state is everything that decides what happens next, and everything that an invariant reads (Run.state).
+test_explorer.py shows that both searches find the same.
 """
 
 import time
@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.invariants import ALWAYS, FINALLY, Invariant, broken
-from tests.schedules.run import Run, Stuck
+from tests.schedules.run import ALL_KINDS, Run, Stuck
 from tests.schedules.scenarios import SCENARIOS, Scenario
 
-STUCK = "stuck"  # deliveries without end
+STUCK = "stuck"  # endless deliveries
 
 
 class Diverged(AssertionError):
-    """A schedule can not be repeated: something is not under the explorer's control."""
+    """A schedule cannot be repeated: something is not under the explorer's control."""
 
 
 Choose: TypeAlias = Callable[[Run, list[str], list[str]], str | None]  # run, moves so far, possible moves → move
@@ -30,7 +30,7 @@ Choose: TypeAlias = Callable[[Run, list[str], list[str]], str | None]  # run, mo
 
 @dataclass
 class Played:
-    """One schedule, as far as it went: to its end, or until there was nothing new to choose."""
+    """One schedule: to its end, or until there was no new move."""
 
     moves: list[str]
     ended: bool
@@ -40,23 +40,23 @@ class Played:
 
 @dataclass
 class Report:
-    """What was explored. `seconds` of processor time."""
+    """What was explored. `seconds` is processor time."""
 
     scenario: str
     faults: int
-    walk: bool = False  # drawn, not all
+    walk: bool = False  # random schedules, not all
     schedules: int = 0
-    ended: int = 0  # of them run to their end; the others came to where all was known
+    ended: int = 0  # schedules that ran to their end; the others reached a known state without new moves
     moves: int = 0
     seconds: float = 0.0
-    met: Counter[str] = field(default_factory=Counter)  # faults, by code
-    second_mails: int = 0  # schedules within the stated window
-    violations: list[tuple[str, str]] = field(default_factory=list)  # schedule, what is broken
+    met: Counter[str] = field(default_factory=Counter)  # faults that happened, by code
+    second_mails: int = 0  # schedules with a second email, in its documented window
+    violations: list[tuple[str, str]] = field(default_factory=list)  # schedule, broken invariant
     ends: set[bytes] = field(default_factory=set)  # final states, as digests
 
     @property
     def row(self) -> dict[str, object]:
-        """For tables and files."""
+        """One row of the table."""
         return {
             "scenario": self.scenario,
             "faults": f"{self.faults} at random" if self.walk else self.faults,
@@ -69,7 +69,7 @@ class Report:
         }
 
     def enter(self, scenario: Scenario, played: Played) -> None:
-        """Count one schedule in."""
+        """Add one schedule to the report."""
         self.schedules += 1
         self.moves += len(played.moves)
         self.met.update(fault[-1] for fault in played.run.faults)
@@ -81,19 +81,19 @@ class Report:
 
 
 def play(
-    bench: Bench,
+    environment: ExplorerEnvironment,
     scenario: Scenario,
     begin: Sequence[str],
     faults: int,
     choose: Choose,
     trace: list[str] | None = None,
 ) -> Played:
-    """Follow a schedule, then go on as `choose` says; None gives the schedule up."""
+    """Follow the moves of `begin`, then the moves of `choose`. If `choose` returns None, the schedule is abandoned."""
     moves: list[str] = []
-    run = Run(bench, faults)
+    run = Run(environment, faults)
     always, at_last = _rules(scenario)
     try:
-        run = scenario.start(bench, faults, trace)
+        run = scenario.start(environment, faults, trace)
         while True:
             if not run.active:
                 wrong = broken(scenario, run, always)
@@ -120,12 +120,12 @@ def _rules(scenario: Scenario) -> tuple[tuple[Invariant, ...], tuple[Invariant, 
 
 
 def plainest(_: Run, __: list[str], possible: list[str]) -> str:
-    """Whoever runs goes on, and nothing goes wrong."""
+    """Choose the running thread, and no fault."""
     return possible[0]
 
 
-def every_schedule(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Played]:
-    """The plain search."""
+def every_schedule(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Iterator[Played]:
+    """Search depth first, each schedule to its end."""
     waiting: list[list[str]] = [[]]
 
     def choose(_: Run, moves: list[str], possible: list[str]) -> str:
@@ -133,13 +133,13 @@ def every_schedule(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Pl
         return possible[0]
 
     while waiting:
-        yield play(bench, scenario, waiting.pop(), faults, choose)
+        yield play(environment, scenario, waiting.pop(), faults, choose)
 
 
-def every_state(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Played]:
-    """The search by states."""
-    left: dict[bytes, list[str]] = {}  # state → moves not taken yet, the plainest last
-    waiting: deque[tuple[bytes, list[str]]] = deque()  # states with such moves, and how each was reached first
+def every_state(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Iterator[Played]:
+    """Search by states: take each move of each state once."""
+    left: dict[bytes, list[str]] = {}  # state → moves not taken yet, the simplest last
+    waiting: deque[tuple[bytes, list[str]]] = deque()  # states with such moves, and the moves that first led there
 
     def choose(run: Run, moves: list[str], possible: list[str]) -> str | None:
         state = run.state()
@@ -149,41 +149,44 @@ def every_state(bench: Bench, scenario: Scenario, faults: int) -> Iterator[Playe
                 waiting.append((state, list(moves)))
         return left[state].pop() if left[state] else None
 
-    yield play(bench, scenario, [], faults, choose)
+    yield play(environment, scenario, [], faults, choose)
     while waiting:
-        state, moves = waiting[0]  # the shortest way in first: it flows on through states that still have moves left
+        state, moves = waiting[0]  # the shortest way first: it continues through states that still have moves
         if left[state]:
-            yield play(bench, scenario, [*moves, left[state].pop()], faults, choose)
+            yield play(environment, scenario, [*moves, left[state].pop()], faults, choose)
         else:
             waiting.popleft()
 
 
 def explore(
-    bench: Bench,
+    environment: ExplorerEnvironment,
     scenario: Scenario,
     faults: int,
     *,
     stop_at: int = 10,
-    told: Callable[[Report], None] = lambda _: None,
+    limit: int | None = None,
+    progress: Callable[[Report], None] = lambda _: None,
 ) -> Report:
-    """All that can happen in a scenario with up to `faults` faults; stops after so many violations.
+    """Explore all that can happen in a scenario with up to `faults` faults.
 
-    `told` hears of it every so often.
+    `stop_at`: the number of violations after which the search stops. `limit`: the largest number of schedules.
+    `progress` gets the report after every 10,000 schedules.
     """
-    report = Report(scenario.name, faults)
+    kinds = "" if scenario.kinds == ALL_KINDS else " " + "".join(sorted(fault.value for fault in scenario.kinds))
+    report = Report(scenario.name + kinds, faults)
     begun = time.process_time()
-    for played in every_state(bench, scenario, faults):
+    for played in every_state(environment, scenario, faults):
         report.enter(scenario, played)
         report.seconds = time.process_time() - begun
         if report.schedules % 10_000 == 0:
-            told(report)
-        if len(report.violations) >= stop_at:
+            progress(report)
+        if len(report.violations) >= stop_at or report.schedules == limit:
             break
     return report
 
 
 def spell(scenario: Scenario, moves: Sequence[str]) -> str:
-    """A schedule as text that `replay` takes."""
+    """Return a schedule as text for `replay`."""
     return f"{scenario.name}:{''.join(moves)}"
 
 
@@ -199,10 +202,12 @@ def parse(schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS) -> tuple
     return scenarios[name], moves
 
 
-def replay(bench: Bench, schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS) -> tuple[list[str], list[str]]:
+def replay(
+    environment: ExplorerEnvironment, schedule: str, scenarios: Mapping[str, Scenario] = SCENARIOS
+) -> tuple[list[str], list[str]]:
     """Repeat a schedule. Returns its trace, call by call, and the invariants that it breaks."""
     scenario, moves = parse(schedule, scenarios)
     trace: list[str] = []
     faults = sum(not move.isalnum() for move in moves)
-    played = play(bench, scenario, moves, faults, plainest, trace)
+    played = play(environment, scenario, moves, faults, plainest, trace)
     return trace, played.broken

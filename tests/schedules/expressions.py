@@ -17,7 +17,7 @@ Item: TypeAlias = Mapping[str, Any]
 Value: TypeAlias = dict[str, Any]  # {"S": "…"}
 
 
-class Unmodelled(AssertionError):
+class Unmodelled(BaseException):
     """The model does not know this. Teach it, with a differential test."""
 
 
@@ -51,7 +51,7 @@ Operand: TypeAlias = Callable[[Item, Names], Value | None]
 Condition: TypeAlias = Callable[[Item, Names], bool]
 Update: TypeAlias = Callable[[Item, Names], dict[str, Any]]
 
-_TOKEN = re.compile(r"\s*(?:([#:]?[A-Za-z_][A-Za-z0-9_]*)|(<=|>=|[=<>(),+-]))")
+_TOKEN = re.compile(r"\s*(?:([#:]?[A-Za-z_][A-Za-z0-9_]*)|(<=|>=|<>|[=<>(),+-]))")
 _ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -181,6 +181,8 @@ class _Parser:
         left, sign, right = self.operand(), self.take(), self.operand()
         if sign == "=":
             return lambda item, names: _equal(left(item, names), right(item, names))
+        if sign == "<>":  # also true if an attribute is missing
+            return lambda item, names: not _equal(left(item, names), right(item, names))
         if sign not in _ORDER:
             raise Unmodelled(f"{self.text!r}: comparison {sign!r}")
         order = _ORDER[sign]

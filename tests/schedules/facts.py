@@ -1,4 +1,4 @@
-"""What was seen of a schedule beside its final state: who claimed, who was superseded, what was sent and promised."""
+"""Observations of a schedule besides its final state: claims, superseded threads, sent events, results, answers."""
 
 import json
 from collections import defaultdict
@@ -10,8 +10,8 @@ from tests.schedules.dynamodb import Change
 from tests.schedules.expressions import Item
 from tests.schedules.services import Message
 
-# A superseded worker may still put the intent's id on a row that has none: whichever intent stands there is the only
-# one that anybody confirms, and the order's state, its record and its events are as they were.
+# A superseded worker may still write the intent's id on a row that has none. Only the intent on the row is confirmed,
+# and the order's state, its record and its events do not change.
 _INTENT_ONLY = {"intent_id"}
 
 NOBODY = "0"
@@ -19,20 +19,20 @@ NOBODY = "0"
 
 @dataclass
 class Facts:
-    """Recorded as it happens; strings, so that they can be compared and printed."""
+    """The observations, recorded as they happen. They are strings, so that they can be compared and printed."""
 
-    claims: dict[str, tuple[str, str]] = field(default_factory=dict)  # strand → record key, owner
-    told: dict[str, bool] = field(default_factory=dict)  # strand → whether the core told it that it is uncertain
-    superseded: set[str] = field(default_factory=set)  # strands
-    committed: set[str] = field(default_factory=set)  # strands whose claim was completed by themselves
+    claims: dict[str, tuple[str, str]] = field(default_factory=dict)  # thread → record key, owner
+    uncertain: dict[str, bool] = field(default_factory=dict)  # thread → whether its claim is uncertain
+    superseded: set[str] = field(default_factory=set)  # threads
+    committed: set[str] = field(default_factory=set)  # threads that completed their own claim
     results: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # record key → results handed out
     events: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # id → data sent, as JSON
     counted: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # metric → count
     answers: list[tuple[int, str]] = field(default_factory=list)  # the API's, status and body
-    offences: set[str] = field(default_factory=set)  # what must never happen, seen as it happened: "<invariant>: …"
+    offences: set[str] = field(default_factory=set)  # violations that were observed as they happened: "<invariant>: …"
 
     def changed(self, by: str, changes: list[Change]) -> None:
-        """A write was applied, by a strand; what nobody wrote is TTL's, or a hand's."""
+        """Record the changes of a write by a thread. NOBODY stands for TTL or a person."""
         for change in changes if by != NOBODY else ():
             if change.table == "idempotency":
                 self._record_changed(by, change)
@@ -45,9 +45,9 @@ class Facts:
         if by in self.superseded:
             self.offences.add(f"a_zombie_wrote_nothing: {by} wrote {change.key[0]}")
         if text(new, "status") == "INPROGRESS" and owner != was:
-            for strand, (key, _) in self.claims.items():
-                if key == change.key[0] and strand not in self.committed | {by}:
-                    self.superseded.add(strand)
+            for thread, (key, _) in self.claims.items():
+                if key == change.key[0] and thread not in self.committed | {by}:
+                    self.superseded.add(thread)
             self.claims[by] = (change.key[0], owner)
         elif text(old, "status") == "INPROGRESS" and self.claims.get(by, ("", ""))[1] != was:
             self.offences.add(f"a_zombie_wrote_nothing: {by} wrote {change.key[0]}, claimed by {was}")
@@ -66,11 +66,11 @@ class Facts:
             self.offences.add(f"one_final_state: order {change.key[0]} got another intent")
 
     def returned(self, record_key: str, result: object) -> None:
-        """The core told a handler what a step came to."""
+        """Record the result that the engine returned to a handler."""
         self.results[record_key].add(json.dumps(result, sort_keys=True))
 
     def sent(self, message: Message) -> None:
-        """A queue accepted an event."""
+        """Record an event that a queue accepted."""
         body = json.loads(message.body)
         self.events[body["id"]].add(json.dumps(body["data"], sort_keys=True))
 
@@ -78,7 +78,7 @@ class Facts:
         """Comparable."""
         return (
             sorted(self.claims.items()),
-            sorted(self.told.items()),
+            sorted(self.uncertain.items()),
             sorted(self.superseded),
             sorted(self.committed),
             sorted((key, sorted(found)) for key, found in self.results.items()),
@@ -98,6 +98,6 @@ _NEXT: Mapping[str, set[str]] = {
 
 
 def text(item: Item, name: str) -> str:
-    """A string attribute; empty where there is none."""
+    """Return a string attribute, or an empty text."""
     value: Any = item.get(name, {}).get("S", "")
     return str(value)

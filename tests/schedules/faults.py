@@ -1,4 +1,4 @@
-"""What can go wrong with one request. Each fault has a one-character code for schedule strings."""
+"""The faults of one request. Each has a code of one character for schedule strings."""
 
 import enum
 
@@ -11,18 +11,18 @@ class Fault(enum.Enum):
     NONE = ""
     DIES_BEFORE = "!"  # the worker dies before the request is sent
     DIES_AFTER = "+"  # the worker dies after the request was applied
-    ANSWER_LOST = "?"  # applied, the worker learns nothing; the code may send it again
+    ANSWER_LOST = "?"  # applied; the worker gets no answer and may send the request again
     THROTTLED = "%"  # refused, nothing applied
     CONFLICT = "&"  # DynamoDB: another transaction held the item, nothing applied
-    HALF = "/"  # a batch of which the first entry is refused; the provider dies with the key in flight
-    STALLS = "~"  # the worker freezes before the request until its lease is over, then it may go on
+    HALF = "/"  # a batch whose first entry is refused; or the provider dies with the key in flight
+    STALLS = "~"  # the worker stalls before the request until its lease is over, then it may continue
 
 
 _READS = {"GetItem", "Query", "GetSecretValue"}
 
 
 def possible(call: Call) -> tuple[Fault, ...]:
-    """What can go wrong with this request. A death after a read is one before it: nothing was applied."""
+    """Return the possible faults of a request. A death after a read equals a death before it: nothing was applied."""
     if call.operation in _READS or call.operation.startswith("GET "):
         return Fault.DIES_BEFORE, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.STALLS
     every = (Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.STALLS)

@@ -1,6 +1,6 @@
-"""What must hold whenever nobody is at work (ALWAYS), and when nothing is left to do (FINALLY).
+"""The invariants: ALWAYS holds whenever no worker runs, FINALLY holds when no work is left.
 
-Each invariant yields what breaks it.
+Each invariant yields its violations.
 """
 
 import json
@@ -17,12 +17,12 @@ Invariant: TypeAlias = Callable[[Scenario, Run], Iterator[str]]
 
 
 def orders_of(run: Run) -> dict[str, dict[str, object]]:
-    """The order rows, by id."""
+    """Return the order rows, by id."""
     return {key[0]: dict(item) for key, item in run.model.tables.items["orders"].items()}
 
 
 def charges_of(run: Run) -> dict[str, list[dict[str, object]]]:
-    """The provider's ledger, by order: what was really executed."""
+    """Return the charges of the provider's ledger, by order."""
     found: dict[str, list[dict[str, object]]] = defaultdict(list)
     for (kind, _), item in run.model.tables.items["ledger"].items():
         if kind.startswith("charge#"):
@@ -37,7 +37,7 @@ def one_final_state(_: Scenario, run: Run) -> Iterator[str]:
 
 
 def charged_at_most_once(_: Scenario, run: Run) -> Iterator[str]:
-    """The ledger holds at most one successful charge per order, and none but by the intent on the order's row."""
+    """The ledger has at most one successful charge per order. Each charge belongs to the intent on the order's row."""
     rows = run.model.tables.items["orders"]
     for order_id, charges in charges_of(run).items():
         paid = [charge["id"] for charge in charges if charge["paid"]]
@@ -61,7 +61,7 @@ def charged_the_total(_: Scenario, run: Run) -> Iterator[str]:
 
 
 def state_tells_the_charge(_: Scenario, run: Run) -> Iterator[str]:
-    """Paid if and only if there is a successful charge, once the order is settled."""
+    """A paid order has one successful charge, and a declined order has none."""
     charges = charges_of(run)
     for order_id, row in orders_of(run).items():
         paid = sum(bool(charge["paid"]) for charge in charges[order_id])
@@ -71,7 +71,7 @@ def state_tells_the_charge(_: Scenario, run: Run) -> Iterator[str]:
 
 
 def a_zombie_wrote_nothing(_: Scenario, run: Run) -> Iterator[str]:
-    """A worker that was superseded changes no record and no order (but for an intent's id where there is none)."""
+    """A superseded worker changes no record and no order, except the id of an intent on a row that has none."""
     yield from _offences(run, "a_zombie_wrote_nothing")
 
 
@@ -81,39 +81,39 @@ def acknowledged_is_done(_: Scenario, run: Run) -> Iterator[str]:
 
 
 def events_keep_their_content(_: Scenario, run: Run) -> Iterator[str]:
-    """However often an event is sent, its id tells its content."""
+    """All copies of an event have the same content."""
     for event_id, contents in run.facts.events.items():
         if len(contents) > 1:
             yield f"{event_id} was sent with {len(contents)} contents"
 
 
 def the_result_is_the_winners(_: Scenario, run: Run) -> Iterator[str]:
-    """All who finished under a key were told the one result that the record holds, if it was not forgotten since."""
+    """All workers that finished under a key got the same result, and an existing record holds this result."""
     for key, results in run.facts.results.items():
         record = run.model.tables.items["idempotency"].get((key,), {})
         stored = {json.dumps(json.loads(text(record, "data")), sort_keys=True)} if "data" in record else results
         if results != stored or len(results) > 1:
-            yield f"{key} holds {stored}, workers were told {results}"
+            yield f"{key} holds {stored}, workers got {results}"
 
 
 def a_second_mail_only_in_its_window(_: Scenario, run: Run) -> Iterator[str]:
-    """A mail too many needs a worker whose mail went out and whose commit never came, and a try that knew of it."""
+    """A second email needs a worker that sent one and did not commit, and a next attempt that was uncertain."""
     mails: dict[str, list[Mail]] = defaultdict(list)
     for mail in run.model.rest.mails:
         mails[mail.request["EmailTags"][0]["Value"]].append(mail)
     for key, sent in mails.items():
         uncommitted = {mail.by for mail in sent} - run.facts.committed
         if len(sent) - 1 > len(uncommitted):
-            yield f"{key}: {len(sent)} mails, {len(uncommitted)} workers without commit"
+            yield f"{key}: {len(sent)} emails, {len(uncommitted)} workers without commit"
         if len(sent) > 1 and not run.faults:
-            yield f"{key}: {len(sent)} mails and nothing went wrong"
+            yield f"{key}: {len(sent)} emails without a fault"
         for mail in sent[1:]:
-            if not run.facts.told[mail.by] and mail.by not in run.facts.superseded:
-                yield f"{key}: {mail.by} sent another mail and was not told uncertain"
+            if not run.facts.uncertain[mail.by] and mail.by not in run.facts.superseded:
+                yield f"{key}: {mail.by} sent another email and was not uncertain"
 
 
 def every_order_ends(scenario: Scenario, run: Run) -> Iterator[str]:
-    """Every order that was accepted is where the scenario says that it ends; mailed, where it mails."""
+    """Every accepted order is in a final state of the scenario, and mailed if the scenario sends emails."""
     rows = orders_of(run)
     if bool(rows) is not bool(scenario.ends):
         yield f"orders: {sorted(rows)}"
@@ -125,7 +125,7 @@ def every_order_ends(scenario: Scenario, run: Run) -> Iterator[str]:
 
 
 def the_customer_was_told(scenario: Scenario, run: Run) -> Iterator[str]:
-    """A final order has its mail, and a paid one its receipt in the bucket."""
+    """A final order has its email, and a paid order has its receipt in the bucket."""
     if not scenario.mailed:
         return
     if not run.model.rest.mails:
@@ -136,9 +136,9 @@ def the_customer_was_told(scenario: Scenario, run: Run) -> Iterator[str]:
 
 
 def no_record_is_stuck(_: Scenario, run: Run) -> Iterator[str]:
-    """When all is quiet no record is in progress: whoever held it has finished, was taken over, or has forgotten it.
+    """No record is in progress when no work is left.
 
-    Except for a record whose message is in the DLQ: after an unknown outcome the key stays with that message.
+    The exception is a record whose message is in the DLQ: after an unknown outcome the key stays with that message.
     """
     parked = {
         f"{operation}#{json.loads(message.body).get('data', {}).get('order_id')}"
@@ -153,7 +153,7 @@ def no_record_is_stuck(_: Scenario, run: Run) -> Iterator[str]:
 
 
 def every_event_was_sent(scenario: Scenario, run: Run) -> Iterator[str]:
-    """Where the relay takes part, each event of each outbox was accepted by a queue at least once."""
+    """If the scenario has a relay, each event of each outbox was accepted by a queue at least once."""
     if not scenario.relayed:
         return
     for key, record in run.model.tables.items["idempotency"].items():
@@ -163,7 +163,7 @@ def every_event_was_sent(scenario: Scenario, run: Run) -> Iterator[str]:
 
 
 def what_is_parked_deserves_it(scenario: Scenario, run: Run) -> Iterator[str]:
-    """The DLQs hold what must be there, for its reason, and nothing else."""
+    """The DLQs hold the messages that the scenario parks, for its reasons, and no others."""
     reasons = {
         message.attributes["reason"]["StringValue"]
         for queue, sent in run.model.queues.sent.items()
@@ -175,7 +175,7 @@ def what_is_parked_deserves_it(scenario: Scenario, run: Run) -> Iterator[str]:
 
 
 def clients_agree(scenario: Scenario, run: Run) -> Iterator[str]:
-    """All who asked for one order under one key have the same 202; who asked for another has 422."""
+    """All clients with the same order and key get the same 202. A client with another order under that key gets 422."""
     if not run.facts.answers:
         return
     accepted = {body for status, body in run.facts.answers if status == 202}
@@ -214,5 +214,5 @@ FINALLY: tuple[Invariant, ...] = (
 
 
 def broken(scenario: Scenario, run: Run, invariants: tuple[Invariant, ...]) -> list[str]:
-    """All that does not hold, as `invariant: what`."""
+    """Return all violations as `invariant: violation`."""
     return [f"{rule.__name__}: {what}" for rule in invariants for what in rule(scenario, run)]

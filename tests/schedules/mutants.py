@@ -1,571 +1,629 @@
-"""Named mutations of the core, the handlers and the relay. Each must be killed by the explorer or by the unit tests.
+"""Named mutants: each breaks one guarantee by replacing a function or a constant at run time.
 
-A mutation is a patch of one place in the source, made in a copy of the tree. The explorer has the first go: it searches
-the named scenarios with one fault. What survives it is for the unit tests named. A survivor fails the run.
+A mutant names functions of the product and quotes none of their source, so that a refactoring leaves it valid.
+The explorer searches a mutant's scenarios first (mutant_runs.py). If it finds nothing, the unit tests run with the
+mutant (mutant_plugin.py). A mutant that nobody notices fails `make mutants`.
 """
 
-from dataclasses import dataclass
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
-STORE = "shared/idempotency/store.py"
-ENGINE = "shared/idempotency/engine.py"
-RECORDS = "shared/idempotency/records.py"
-BATCH = "shared/idempotency/sqs.py"
-REPOSITORY = "shared/orders/repository.py"
-WRITES = "shared/orders/writes.py"
-PAYMENT = "functions/payment/handler.py"
-PROVIDER = "functions/payment/provider.py"
-TROUBLES = "functions/payment/troubles.py"
-EMAIL = "functions/email/handler.py"
-SES = "functions/email/ses.py"
-RELAY = "functions/relay/handler.py"
-SENDING = "shared/idempotency/sending.py"
-PLACING = "functions/api/placing.py"
+import msgspec
+import pytest
+from botocore.exceptions import ClientError
 
+from functions.api import create_order
+from functions.api import request as api_request
+from functions.email import handler as email
+from functions.order import handler as order
+from functions.payment import handler as payment
+from functions.payment import provider
+from functions.payment.intent import Intent
+from functions.relay import handler as relay
+from functions.sweep import handler as sweep
+from shared.idempotency import (
+    Attempt,
+    Busy,
+    Engine,
+    Event,
+    NotDone,
+    Outcome,
+    RequestInDoubt,
+    StepError,
+    StepResult,
+    Superseded,
+    Unknown,
+    Write,
+    records,
+    sqs,
+    store,
+    telemetry,
+)
+from shared.idempotency.records import Claim, Image, StoredResult, text
+from shared.idempotency.sqs import Batch, Job, Keys
+from shared.idempotency.store import Store
+from shared.orders import Orders, writes
+from shared.orders.events import OrderPlaced
+from shared.orders.row import Order
 
-CORE_TESTS = ("tests/unit/idempotency",)
-PAYMENT_TESTS = ("tests/unit/payment", "tests/unit/pipeline")
+Patch = pytest.MonkeyPatch
+
+LAYER = ("tests/unit/idempotency",)
+PAYMENT = ("tests/unit/payment",)
+ORDERS = ("tests/unit/orders",)
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """`before` stands once in the file. `hunts`: scenarios for the explorer; `tests`: for what survives that."""
+    """`scenarios`: what the explorer searches first. `tests`: what runs if the explorer notices nothing."""
 
     name: str
-    file: str
-    before: str
-    after: str
-    hunts: tuple[str, ...] = ()
-    tests: tuple[str, ...] = ()
+    module: str  # whose code it breaks
+    break_code: Callable[[Patch], None]
+    scenarios: tuple[str, ...]
+    tests: tuple[str, ...]
 
-    def apply(self, source: str) -> str:
-        """The mutated source. Raises ValueError where the place is gone, or there are several."""
-        if source.count(self.before) != 1:
-            raise ValueError(f"{self.name}: found {source.count(self.before)} times in {self.file}: {self.before!r}")
-        return source.replace(self.before, self.after)
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The code is broken in this block. Raises AttributeError if a name is not there any more."""
+        with pytest.MonkeyPatch.context() as patch:
+            self.break_code(patch)
+            yield
 
 
-# A condition that always holds, and still uses its placeholders, which DynamoDB demands.
-_ANY = "(#owner = :owner OR attribute_exists(id)) AND #status = :inprogress"
+MUTANTS: dict[str, Mutant] = {}
 
-MUTANTS = (
-    Mutant(
-        "commit without the owner condition",
-        STORE,
-        """            "ConditionExpression": _MINE,
-            "UpdateExpression": _COMPLETE""",
-        f'''            "ConditionExpression": "{_ANY}",
-            "UpdateExpression": _COMPLETE''',
-        ("email", "payment"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "release without the owner condition",
-        STORE,
-        """                    "ConditionExpression": _MINE,
-                    "UpdateExpression": (
-                        "SET in_progress_expiration""",
-        f'''                    "ConditionExpression": "{_ANY}",
-                    "UpdateExpression": (
-                        "SET in_progress_expiration''',
-        ("payment",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "take over a claim whose lease runs",
-        STORE,
-        "AND in_progress_expiration <= :now_ms AND",
-        "AND (in_progress_expiration <= :now_ms OR attribute_exists(id)) AND",
-        ("email", "payment"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "take over a lapsed claim with another fingerprint",
-        STORE,
-        "AND validation = :fingerprint)",
-        "AND (validation = :fingerprint OR attribute_exists(id)))",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "never take over a lapsed claim",
-        STORE,
-        "AND in_progress_expiration <= :now_ms AND",
-        "AND in_progress_expiration <= :now_ms AND attribute_not_exists(id) AND",
-        ("email",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "take an expired record for done",
-        STORE,
-        '"attribute_not_exists(id) OR expiration <= :now_s OR "',
-        '"attribute_not_exists(id) OR (expiration <= :now_s AND attribute_not_exists(id)) OR "',
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "judge the status before the fingerprint",
-        RECORDS,
-        "    if found != fingerprint:",
-        '    if found != fingerprint and text(image, "status") != COMPLETED:',
-        ("api-reused",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "take a claim in progress for done",
-        RECORDS,
-        "    raise Busy(max(until_ms, now_ms))",
-        "    return Duplicate(None)",
-        ("email", "payment"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "hand out a duplicate's own result instead of the stored one",
-        RECORDS,
-        "return Duplicate(decode_result(image, key))",
-        "return Duplicate(None)",
-        ("order",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "forget that an earlier try may have had its effect",
-        STORE,
-        '(number(old, "attempt") or 0) + 1, flag(old, "unsettled"), noted)',
-        '(number(old, "attempt") or 0) + 1, False, noted)',
-        ("email",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "let a release clear what was uncertain",
-        STORE,
-        "unsettled = uncertain",
-        "unsettled = attempt",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "let a commit leave the claim unsettled",
-        STORE,
-        "expiration = :expiration, unsettled = :false",
-        "expiration = :expiration, unsettled = if_not_exists(missing, unsettled), was = :false",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "keep an old outbox through a takeover",
-        STORE,
-        '"REMOVE #data, outbox"',
-        '"REMOVE #data"',
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "a new token for each resend",
-        STORE,
-        "return call(**request)",
-        'return call(**request | ({"ClientRequestToken": f"{resends}"} if "TransactItems" in request else {}))',
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "take a cancelled transaction for done",
-        STORE,
-        """            except _Refused as refused:
-                if 0 in refused.images:
-                    return recognise""",
-        """            except NotWritten:
-                return False
-            except _Refused as refused:
-                if 0 in refused.images:
-                    return recognise""",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "take a conflict for done",
-        STORE,
-        """    if any(code in _CONFLICT for code in codes):
-        return Conflict(str(codes)), True
-    if any""",
-        """    if any(code in _CONFLICT for code in codes):
-        raise _Refused({n: images.get(n) for n in range(1, items)})
-    if any""",
-        ("order", "email"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "take a refusal by the row for done whatever the row says",
-        STORE,
-        """                    if error := left[position - 1].judge(row):
-                        raise error from refused""",
-        "                    left[position - 1].judge(row)",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "not know one's own claim again",
-        STORE,
-        """            if text(image, "owner") == owner:
-                return claim_of(image, key)""",
-        """            if text(image, "owner") == owner and not owner:
-                return claim_of(image, key)""",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "take somebody else's completed record for one's own commit",
-        STORE,
-        'if text(image, "owner") != claim.owner or text(image, "status") != COMPLETED:',
-        'if text(image, "status") != COMPLETED:',
-        ("payment", "email"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "write the order outside the record's transaction",
-        STORE,
-        """            try:
-                self._send(self.client.transact_write_items, request, deadline_ms)
-            except _Refused as refused:""",
-        """            try:
-                for entry in request["TransactItems"][::-1]:
-                    self._send(self.client.transact_write_items, {"TransactItems": [entry]}, deadline_ms)
-            except _Refused as refused:""",
-        ("payment",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "publish outside the transaction",
-        STORE,
-        """                self._send(self.client.transact_write_items, request, deadline_ms)
-            except""",
-        """                whole = str(request).find("outbox")
-                late = dict(record.get("Put", {}).get("Item", {}))
-                if whole > 0 and late:
-                    del record["Put"]["Item"]["outbox"]
-                self._send(self.client.transact_write_items, request, deadline_ms)
-                if whole > 0 and late:
-                    self.client.put_item(TableName=self.table, Item=late)
-            except""",
-        ("order", "chain"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "one owner for the whole process",
-        ENGINE,
-        "default=lambda: os.urandom(16).hex()",
-        'default=lambda: "worker"',
-        ("email", "payment"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "a lease of zero",
-        ENGINE,
-        "return deadline_ms + int(self.skew_s * 1000)",
-        "return self.clock.now_ms()",
-        ("email", "payment"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "a lease that ends with the deadline",
-        ENGINE,
-        "return deadline_ms + int(self.skew_s * 1000)",
-        "return deadline_ms",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "release after an ambiguous error",
-        ENGINE,
-        "        except (NotDone, Permanent) as error:",
-        "        except (NotDone, Permanent, Unknown) as error:",
-        ("email",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "forget a refused request whatever came before it",
-        ENGINE,
-        "forget = not claim.uncertain or isinstance(error, KeyReused)",
-        "forget = True",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "hold the key for a false request whose earlier try died",
-        ENGINE,
-        "forget = not claim.uncertain or isinstance(error, KeyReused)",
-        "forget = not claim.uncertain",
-        ("payment-another",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "take an unexpected error for nothing done",
-        ENGINE,
-        '            unknown = Unknown(f"{type(error).__name__} in {step.operation}")',
-        '            unknown = NotDone(f"{type(error).__name__} in {step.operation}")',
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "leave no note where the order row refused the effect's state",
-        ENGINE,
-        "except (StoreError, EffectWithoutState) as error:",
-        "except StoreError as error:",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "read the time once per process",
-        STORE,
-        """        Raises KeyReused, Damaged, Busy; StoreError where no answer came before the deadline (epoch ms).
-        \"""
-        now_ms = self.clock.now_ms()""",
-        """        Raises KeyReused, Damaged, Busy; StoreError where no answer came before the deadline (epoch ms).
-        \"""
-        now_ms = globals().setdefault("_started_ms", self.clock.now_ms())""",
-        ("email",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "acknowledge busy",
-        BATCH,
-        "job.retry_in_s = max(free_in_s, _delay_s(consumer, job))",
-        "job.retry_in_s = None",
-        ("email", "payment"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "acknowledge what is to be retried",
-        BATCH,
-        """            job.counts[telemetry.LEASE_LOST] += 1
-        job.counts[telemetry.TAKEOVER]""",
-        """            job.counts[telemetry.LEASE_LOST] += 1
+
+def mutant(
+    module: str, *, scenarios: Sequence[str] = (), tests: Sequence[str]
+) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Register a function that breaks the code through a MonkeyPatch. The function's name is the mutant's name."""
+
+    def register(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        name = function.__name__
+        MUTANTS[name] = Mutant(name, module, function, tuple(scenarios), tuple(tests))
+        return function
+
+    return register
+
+
+def wrap(patch: Patch, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    """Replace a function. `wrapper` gets the original function before the arguments of the call."""
+    original = getattr(owner, name)
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return wrapper(original, *arguments, **named)
+
+    patch.setattr(owner, name, call)
+
+
+def always(write: Write, key: str) -> Write:
+    """A business write whose condition always holds for an existing row. The condition's placeholders stay in use."""
+    ((kind, body),) = write.request.items()
+    condition = f"({body['ConditionExpression']}) OR attribute_exists({key}) OR attribute_not_exists({key})"
+    return msgspec.structs.replace(write, request={kind: {**body, "ConditionExpression": condition}})
+
+
+# The store
+
+
+class AnyOwner(Store, frozen=True):
+    """A store whose updates hold for any owner of a claim in progress."""
+
+    def _update(self, claim: Claim, expression: str, values: dict[str, Any], names: str = "#status, #owner") -> Any:
+        request = super()._update(claim, expression, values, names)
+        request["ConditionExpression"] = "(#owner = :owner OR attribute_exists(id)) AND #status = :inprogress"
+        return request
+
+
+def _any_owner(self: Store) -> Store:
+    return AnyOwner(*(getattr(self, field) for field in self.__struct_fields__))
+
+
+@mutant("store", scenarios=("email", "payment"), tests=LAYER)
+def commit_for_any_owner(patch: Patch) -> None:
+    wrap(patch, Store, "commit", lambda commit, self, *given, **named: commit(_any_owner(self), *given, **named))
+
+
+@mutant("store", scenarios=("payment",), tests=LAYER)
+def release_for_any_owner(patch: Patch) -> None:
+    wrap(patch, Store, "release", lambda release, self, *given, **named: release(_any_owner(self), *given, **named))
+
+
+@mutant("store", scenarios=("email", "payment"), tests=LAYER)
+def claim_during_another_lease(patch: Patch) -> None:
+    patch.setattr(store, "_FREE", f"{store._FREE} OR (#status = :inprogress AND validation = :fingerprint)")
+
+
+@mutant("store", tests=LAYER)
+def claim_of_another_request_taken_over(patch: Patch) -> None:
+    patch.setattr(store, "_FREE", f"{store._FREE} OR (#status = :inprogress AND in_progress_expiration <= :now_ms)")
+
+
+@mutant("store", tests=LAYER)
+def late_copy_of_a_claim_applied(patch: Patch) -> None:
+    """A key that a release has forgotten is free for its old owner too."""
+    patch.setattr(store, "_FREE", f"{store._FREE} OR expiration <= :now_s")
+
+
+@mutant("store", scenarios=("email",), tests=LAYER)
+def expired_lease_never_taken_over(patch: Patch) -> None:
+    patch.setattr(store, "_FREE", f"({store._FREE}) AND (attribute_not_exists(id) OR expiration <= :now_s)")
+
+
+@mutant("store", scenarios=("email",), tests=LAYER)
+def unsettled_not_set(patch: Patch) -> None:
+    """No claim leaves a trace of its attempt, so that the next attempt is not uncertain."""
+
+    def claim(original: Callable[..., Any], *given: Any, **named: Any) -> Claim | StoredResult:
+        found = original(*given, **named)
+        return msgspec.structs.replace(found, uncertain=False) if isinstance(found, Claim) else found
+
+    wrap(patch, Store, "claim", claim)
+
+
+@mutant("store", tests=LAYER)
+def release_clears_uncertain(patch: Patch) -> None:
+    def send_update(original: Callable[..., None], self: Store, claim: Claim, expression: str, *given: Any) -> None:
+        original(self, claim, expression.replace("unsettled = uncertain", "unsettled = attempt"), *given)
+
+    wrap(patch, Store, "_send_update", send_update)
+
+
+@mutant("store", tests=LAYER)
+def takeover_keeps_an_old_outbox(patch: Patch) -> None:
+    patch.setattr(store, "_TAKE", store._TAKE.replace("REMOVE #data, outbox", "REMOVE #data"))
+
+
+@mutant("store", scenarios=("pipeline",), tests=LAYER)
+def record_completed_without_outbox(patch: Patch) -> None:
+    def commit(original: Callable[..., bool], self: Store, claim: Claim, data: str, _: str | None, *given: Any) -> bool:
+        return original(self, claim, data, None, *given)
+
+    wrap(patch, Store, "commit", commit)
+
+
+@mutant("store", tests=LAYER)
+def new_token_for_each_resend(patch: Patch) -> None:
+    numbers = itertools.count()
+
+    def send(
+        original: Callable[..., Any], self: Store, call: Callable[..., Any], request: Any, deadline_ms: int
+    ) -> Any:
+        def call_with_new_token(**request: Any) -> Any:
+            return call(**request | ({"ClientRequestToken": f"{next(numbers)}"} if "TransactItems" in request else {}))
+
+        return original(self, call_with_new_token, request, deadline_ms)
+
+    wrap(patch, Store, "_send", send)
+
+
+@mutant("store", scenarios=("order", "email"), tests=LAYER)
+def cancelled_transaction_taken_for_applied(patch: Patch) -> None:
+    def send(
+        original: Callable[..., Any], self: Store, call: Callable[..., Any], request: Any, deadline_ms: int
+    ) -> Any:
+        def call_without_cancellation(**request: Any) -> Any:
+            try:
+                return call(**request)
+            except ClientError as error:
+                if error.response["Error"]["Code"] == "TransactionCanceledException":
+                    return {}
+                raise
+
+        return original(self, call_without_cancellation, request, deadline_ms)
+
+    wrap(patch, Store, "_send", send)
+
+
+@mutant("store", scenarios=("payment",), tests=LAYER)
+def order_written_outside_the_transaction(patch: Patch) -> None:
+    def send(
+        original: Callable[..., Any], self: Store, call: Callable[..., Any], request: Any, deadline_ms: int
+    ) -> Any:
+        for item in reversed(request.get("TransactItems", [])):
+            answer = original(self, call, {"TransactItems": [item]}, deadline_ms)
+        return answer if "TransactItems" in request else original(self, call, request, deadline_ms)
+
+    wrap(patch, Store, "_send", send)
+
+
+@mutant("store", tests=LAYER)
+def refusal_by_the_row_ignored(patch: Patch) -> None:
+    def complete(original: Callable[..., Any], self: Store, record: Any, owner: str, found: Any, *given: Any) -> Any:
+        agreeable = [msgspec.structs.replace(write, on_conflict=lambda _: None) for write in found]
+        return original(self, record, owner, agreeable, *given)
+
+    wrap(patch, Store, "_complete", complete)
+
+
+@mutant("store", tests=LAYER)
+def own_claim_not_recognised(patch: Patch) -> None:
+    def claim_of(image: Image, _: str) -> Claim:
+        raise Busy(int(image["in_progress_expiration"]["N"]))
+
+    patch.setattr(store, "claim_of", claim_of)
+
+
+@mutant("store", scenarios=("payment", "email"), tests=LAYER)
+def superseded_commit_taken_for_done(patch: Patch) -> None:
+    def commit(original: Callable[..., bool], *given: Any, **named: Any) -> bool:
+        try:
+            return original(*given, **named)
+        except Superseded:
+            return False
+
+    wrap(patch, Store, "commit", commit)
+
+
+# Existing records
+
+
+@mutant("records", scenarios=("api-reused",), tests=LAYER)
+def fingerprint_not_compared(patch: Patch) -> None:
+    def resolve(original: Callable[..., StoredResult], image: Image, **named: Any) -> StoredResult:
+        return original(image, **{**named, "fingerprint": text(image, "validation")})
+
+    wrap(patch, store, "resolve_existing_record", resolve)
+
+
+@mutant("records", scenarios=("email", "payment"), tests=LAYER)
+def claim_in_progress_taken_for_done(patch: Patch) -> None:
+    def resolve(original: Callable[..., StoredResult], *given: Any, **named: Any) -> StoredResult:
+        try:
+            return original(*given, **named)
+        except Busy:
+            return StoredResult(None)
+
+    wrap(patch, store, "resolve_existing_record", resolve)
+
+
+@mutant("records", scenarios=("order",), tests=LAYER)
+def duplicate_replays_none(patch: Patch) -> None:
+    def decode_result(_: Image, __: str) -> None:
+        return None
+
+    patch.setattr(records, "decode_result", decode_result)
+
+
+@mutant("records", tests=LAYER)
+def saved_result_ignored(patch: Patch) -> None:
+    def saved_result_of(_: Image, __: str) -> None:
+        return None
+
+    for module in (records, store):
+        patch.setattr(module, "saved_result_of", saved_result_of)
+
+
+# The engine
+
+
+@mutant("engine", scenarios=("email", "payment"), tests=LAYER)
+def one_owner_for_all_attempts(patch: Patch) -> None:
+    def run(original: Callable[..., StepResult], self: Engine, *given: Any, **named: Any) -> StepResult:
+        return original(msgspec.structs.replace(self, new_owner=lambda: "worker"), *given, **named)
+
+    wrap(patch, Engine, "run", run)
+
+
+@mutant("engine", scenarios=("email", "payment"), tests=LAYER)
+def lease_of_zero(patch: Patch) -> None:
+    wrap(patch, Engine, "lease_end", lambda _, self, __: self.clock.now_ms())
+
+
+@mutant("engine", tests=LAYER)
+def lease_without_skew(patch: Patch) -> None:
+    wrap(patch, Engine, "lease_end", lambda _, __, deadline_ms: deadline_ms)
+
+
+@mutant("engine", scenarios=("email",), tests=LAYER)
+def claim_released_after_unknown(patch: Patch) -> None:
+    def perform(
+        original: Callable[..., Outcome], self: Engine, step: Any, event: Event, attempt: Attempt, claim: Claim
+    ) -> Outcome:
+        try:
+            return original(self, step, event, attempt, claim)
+        except Unknown as error:
+            self._release(claim, True, attempt.deadline_ms, error)
+            raise
+
+    wrap(patch, Engine, "_perform", perform)
+
+
+@mutant("engine", tests=LAYER)
+def forgotten_although_uncertain(patch: Patch) -> None:
+    def release(original: Callable[..., None], self: Engine, claim: Claim, _: bool, *given: Any) -> None:
+        original(self, claim, True, *given)
+
+    wrap(patch, Engine, "_release", release)
+
+
+@mutant("engine", scenarios=("payment-another",), tests=LAYER)
+def another_request_keeps_the_key(patch: Patch) -> None:
+    def release(original: Callable[..., None], self: Engine, claim: Claim, _: bool, *given: Any) -> None:
+        original(self, claim, not claim.uncertain, *given)
+
+    wrap(patch, Engine, "_release", release)
+
+
+@mutant("engine", tests=LAYER)
+def unexpected_error_taken_for_not_done(patch: Patch) -> None:
+    def run(original: Callable[..., StepResult], *given: Any, **named: Any) -> StepResult:
+        try:
+            return original(*given, **named)
+        except Unknown as error:
+            if error.__cause__ is None or isinstance(error.__cause__, StepError):
+                raise
+            raise NotDone(str(error)) from error
+
+    wrap(patch, Engine, "run", run)
+
+
+@mutant("engine", tests=LAYER)
+def claim_kept_ignored(patch: Patch) -> None:
+    def run(original: Callable[..., StepResult], *given: Any, **named: Any) -> StepResult:
+        try:
+            return original(*given, **named)
+        except StepError as error:
+            error.claim_kept = False
+            raise
+
+    wrap(patch, Engine, "run", run)
+
+
+@mutant("engine", tests=("tests/unit/idempotency", "tests/unit/orders"))
+def new_id_for_each_emission(patch: Patch) -> None:
+    numbers = itertools.count()
+    patch.setattr(Event, "id", property(lambda self: f"{self.subject}/{self.type}/{next(numbers)}"))
+
+
+# The batch
+
+
+@mutant("sqs", scenarios=("payment",), tests=LAYER)
+def failed_record_acknowledged(patch: Patch) -> None:
+    def retry(original: Callable[..., None], self: Batch, job: Job) -> None:
+        original(self, job)
         job.retry_in_s = None
-        return
-        job.counts[telemetry.TAKEOVER]""",
-        ("payment",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "acknowledge a step whose outcome is unknown",
-        BATCH,
-        "job.retry_in_s = max(job.retry_in_s or 0, _seconds_until(consumer, consumer.engine.lease_end(deadline_ms)))",
-        "job.retry_in_s = None",
-        ("email", "payment"),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "acknowledge although parking failed",
-        BATCH,
-        """    parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())
-    job.counts[telemetry.PARKED] += 1
-    job.counts[telemetry.TAKEOVER] += error.uncertain
-    job.retry_in_s = None""",
-        """    with __import__("contextlib").suppress(Exception):
-        parking.park(consumer.sqs, consumer.dlq_url, job.record, error.reason, consumer.clock.now_ms())
-    job.retry_in_s = None""",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "return from the batch runner while a step runs",
-        BATCH,
-        """    with ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(chains)) or 1) as pool:
-        futures = [pool.submit(_run_chain, step, consumer, chain, keys, deadline_ms) for chain in chains]
-    for future in futures:
-        future.result()""",
-        """    pool = ThreadPoolExecutor(max_workers=min(consumer.concurrency, len(chains)) or 1)
-    for chain in chains:
-        pool.submit(_run_chain, step, consumer, chain, keys, deadline_ms)
-    return
-    for future in ():
-        future.result()""",
-        ("order-batch",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "report the first failure of a batch only",
-        BATCH,
-        "failed = [job for job in jobs if job.retry_in_s is not None]",
-        "failed = [job for job in jobs if job.retry_in_s is not None][:1]",
-        ("order-batch",),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "start a step that has no time",
-        BATCH,
-        "    if left_s < consumer.step_needs_s:",
-        "    if left_s < 0:",
-        (),
-        CORE_TESTS,
-    ),
-    Mutant(
-        "confirm the intent that was just made, not the one on the row",
-        PAYMENT,
-        "if standing == created.id and not attempt.uncertain:",
-        "if not attempt.uncertain:",
-        ("payment-forgetful",),
-        PAYMENT_TESTS,
-    ),
-    Mutant(
-        "fix the intent's id over another",
-        REPOSITORY,
-        "#state = :placed AND attribute_not_exists(intent_id)",
-        "#state = :placed",
-        ("payment",),
-        ("tests/unit/orders", *PAYMENT_TESTS),
-    ),
-    Mutant(
-        "skip the order row's guard: settle from any state",
-        WRITES,
-        '"#state = :placed AND intent_id = :intent"',
-        '"(#state = :placed OR attribute_exists(order_id)) AND intent_id = :intent"',
-        (),
-        ("tests/unit/orders", *PAYMENT_TESTS),
-    ),
-    Mutant(
-        "skip the order row's guard: settle by any intent",
-        WRITES,
-        '"#state = :placed AND intent_id = :intent"',
-        '"#state = :placed AND (intent_id = :intent OR attribute_exists(order_id))"',
-        (),
-        ("tests/unit/orders", *PAYMENT_TESTS),
-    ),
-    Mutant(
-        "skip the order row's guard: place an order that is there",
-        WRITES,
-        'condition, conditioned = "attribute_not_exists(order_id)", {}',
-        'condition, conditioned = "attribute_not_exists(order_id) OR attribute_exists(order_id)", {}',
-        ("order",),
-        ("tests/unit/orders", "tests/unit/order"),
-    ),
-    Mutant(
-        "drop the provider's key for a new intent",
-        PROVIDER,
-        '{"idempotency_key": key},',
-        "{},",
-        (),
-        PAYMENT_TESTS,
-    ),
-    Mutant(
-        "use an answer of the provider unchecked",
-        PROVIDER,
-        "        if wrong := mismatch(what, intent, order, intent_id):",
-        "        if (wrong := mismatch(what, intent, order, intent_id)) and not intent:",
-        ("payment-other-create", "payment-other-retrieve", "payment-other-confirm", "payment-other-cancel"),
-        PAYMENT_TESTS,
-    ),
-    Mutant(
-        "believe the status of a created intent",
-        PAYMENT,
-        '        if created.status != "requires_confirmation":',
-        '        if created.status == "no status":',
-        (),
-        PAYMENT_TESTS,
-    ),
-    Mutant(
-        "believe a succeeded intent without its charge",
-        TROUBLES,
-        "(received or not succeeded)",
-        "(received or True)",
-        (),
-        PAYMENT_TESTS,
-    ),
-    Mutant(
-        "wait forever for an intent that the provider does not know",
-        PROVIDER,
-        "            if attempt.number < MISSING_ATTEMPTS:",
-        "            if attempt.number:",
-        (),
-        PAYMENT_TESTS,
-    ),
-    Mutant(
-        "leave a declined intent open",
-        PAYMENT,
-        "        intent = provider().cancel(order, intent, attempt)",
-        '        intent = __import__("dataclasses").replace(intent, status="canceled")',
-        (),
-        PAYMENT_TESTS,
-    ),
-    Mutant(
-        "settle by an intent that is not terminal",
-        PAYMENT,
-        '    if intent.status == "canceled":',
-        '    if intent.status != "succeeded":',
-        (),
-        PAYMENT_TESTS,
-    ),
-    Mutant(
-        "take a lost answer of the provider for nothing done",
-        TROUBLES,
-        "        return NotDone(text)\n    return Unknown(text)",
-        "        return NotDone(text)\n    return NotDone(text)",
-        (),
-        PAYMENT_TESTS,
-    ),
-    Mutant(
-        "take a lost answer of SES for not sent",
-        SES,
-        "        raise Unknown(type(error).__name__) from error",
-        "        raise NotDone(type(error).__name__) from error",
-        ("email",),
-        ("tests/unit/email",),
-    ),
-    Mutant(
-        "mail again although the row says mailed",
-        EMAIL,
-        "        if order.mailed_at:",
-        "        if order.mailed_at is None and order.mailed_at:",
-        (),
-        ("tests/unit/email",),
-    ),
-    Mutant(
-        "mark an order mailed without the mail's own condition",
-        WRITES,
-        '"#state = :told AND attribute_not_exists(mailed_at)"',
-        '"#state = :told"',
-        (),
-        ("tests/unit/orders", "tests/unit/email"),
-    ),
-    Mutant(
-        "relay: drop what the queue refused",
-        RELAY,
-        "                    left.append(post)",
-        "                    pass",
-        ("relay",),
-        ("tests/unit/relay",),
-    ),
-    Mutant(
-        "relay: call the batch done when time runs out",
-        RELAY,
-        '        raise NotRelayed(f"{left_s:.1f} s left")',
-        "        raise SystemExit",
-        (),
-        ("tests/unit/relay",),
-    ),
-    Mutant(
-        "relay: take a lost answer for sent",
-        SENDING,
-        """    except BotoCoreError as error:
-        return dict.fromkeys(batch, Refusal(type(error).__name__, for_good=False))""",
-        "    except BotoCoreError:\n        return {}",
-        (),
-        ("tests/unit/relay",),
-    ),
-    Mutant(
-        "a new id for each emission of an event",
-        "shared/idempotency/events.py",
-        '        return f"{self.subject}/{self.type}"',
-        "        return f\"{self.subject}/{self.type}/{__import__('uuid').uuid4()}\"",
-        ("relay",),
-        ("tests/unit/idempotency", "tests/unit/orders"),
-    ),
-    Mutant(
-        "API: call an order accepted whose outcome is unknown",
-        PLACING,
-        "        raise _problem(error) from error",
-        """        if isinstance(error, OutcomeUnknown):
-            return Response(202, "application/json", "{}", {})
-        raise _problem(error) from error""",
-        (),
-        ("tests/unit/api",),
-    ),
-)
+
+    wrap(patch, Batch, "_retry", retry)
+
+
+@mutant("sqs", scenarios=("email", "payment"), tests=LAYER)
+def busy_record_acknowledged(patch: Patch) -> None:
+    def run_job(original: Callable[..., None], self: Batch, job: Job, event: Event) -> None:
+        original(self, job, event)
+        if job.counts[telemetry.BUSY]:
+            job.retry_in_s = None
+
+    wrap(patch, Batch, "_run_job", run_job)
+
+
+@mutant("sqs", tests=LAYER)
+def first_failure_of_a_batch_reported_only(patch: Patch) -> None:
+    def run(original: Callable[..., Any], self: Batch, found: Any) -> dict[str, Any]:
+        return {"batchItemFailures": original(self, found)["batchItemFailures"][:1]}
+
+    wrap(patch, Batch, "run", run)
+
+
+@mutant("sqs", tests=LAYER)
+def acknowledged_before_it_is_parked(patch: Patch) -> None:
+    def park(original: Callable[..., None], self: Batch, job: Job, error: Any) -> None:
+        try:
+            original(self, job, error)
+        except Exception:
+            job.retry_in_s = None
+
+    wrap(patch, Batch, "_park", park)
+
+
+@mutant("sqs", scenarios=("order-batch",), tests=LAYER)
+def batch_returns_while_a_step_runs(patch: Patch) -> None:
+    def run(_: Callable[..., Any], self: Batch, found: list[Any]) -> dict[str, Any]:
+        pool = self.consumer.runtime.pool(self.consumer.concurrency)
+        for chain in sqs.chains_of(Job(record) for record in found):
+            pool.submit(self._run_chain, chain)
+        return {"batchItemFailures": []}
+
+    wrap(patch, Batch, "run", run)
+
+
+@mutant("sqs", tests=LAYER)
+def key_in_use_ignored(patch: Patch) -> None:
+    """Two jobs of one key run side by side."""
+    wrap(patch, Keys, "take", lambda *_: True)
+    wrap(patch, Keys, "release", lambda *_: [])
+
+
+@mutant("sqs", tests=LAYER)
+def step_started_without_time(patch: Patch) -> None:
+    wrap(patch, Batch, "_has_time", lambda *_: True)
+
+
+@mutant("sqs", tests=LAYER)
+def body_limit_off(patch: Patch) -> None:
+    wrap(patch, sqs, "decode_cloudevent", lambda decode, body, _: decode(body, 2**40))
+
+
+# Orders
+
+
+@mutant("orders", tests=(*ORDERS, *PAYMENT))
+def settled_from_any_state(patch: Patch) -> None:
+    wrap(patch, writes, "_settle", lambda settle, *given: always(settle(*given), "order_id"))
+
+
+@mutant("order", tests=("tests/unit/order",))
+def order_placed_twice(patch: Patch) -> None:
+    wrap(patch, order, "record_placed", lambda record, *given, **named: always(record(*given, **named), "order_id"))
+
+
+@mutant("orders", scenarios=("payment-forgetful",), tests=(*ORDERS, *PAYMENT))
+def intent_on_the_row_overwritten(patch: Patch) -> None:
+    def fix_intent(self: Orders, order_id: str, intent_id: str) -> str:
+        self.client.update_item(
+            TableName=self.table,
+            Key={"order_id": {"S": order_id}},
+            UpdateExpression="SET intent_id = :intent",
+            ExpressionAttributeValues={":intent": {"S": intent_id}},
+        )
+        return intent_id
+
+    patch.setattr(Orders, "fix_intent", fix_intent)
+
+
+# Payment
+
+
+@mutant("payment", scenarios=("payment",), tests=PAYMENT)
+def intent_confirmed_before_it_is_fixed(patch: Patch) -> None:
+    def intent_on_row(original: Callable[..., Intent], event: OrderPlaced, row: Order, attempt: Attempt) -> Intent:
+        if row.intent_id is None:
+            created = provider.provider().create(event, attempt)
+            provider.provider().confirm(event, created, attempt)
+        return original(event, row, attempt)
+
+    wrap(patch, payment, "_intent_on_row", intent_on_row)
+
+
+@mutant("payment", scenarios=("payment-forgetful",), tests=PAYMENT)
+def own_intent_confirmed_instead_of_the_rows(patch: Patch) -> None:
+    def fix_intent(original: Callable[..., str | None], self: Orders, order_id: str, intent_id: str) -> str | None:
+        return intent_id if original(self, order_id, intent_id) else None
+
+    wrap(patch, Orders, "fix_intent", fix_intent)
+
+
+@mutant("payment", scenarios=("payment-other-create", "payment-other-retrieve"), tests=PAYMENT)
+def intent_answers_unchecked(patch: Patch) -> None:
+    wrap(patch, provider, "mismatch", lambda *_: None)
+
+
+@mutant("payment", tests=PAYMENT)
+def decline_not_cancelled(patch: Patch) -> None:
+    def cancel(_: Callable[..., Intent], __: Any, ___: OrderPlaced, intent: Intent, ____: Attempt) -> Intent:
+        return replace(intent, status="canceled")
+
+    wrap(patch, provider.Provider, "cancel", cancel)
+
+
+@mutant("payment", scenarios=("payment-error-before",), tests=PAYMENT)
+def confirmed_under_one_key(patch: Patch) -> None:
+    def confirm(original: Callable[..., Intent], self: Any, event: Any, intent: Intent, attempt: Attempt) -> Intent:
+        return original(self, event, intent, msgspec.structs.replace(attempt, number=1))
+
+    wrap(patch, provider.Provider, "confirm", confirm)
+
+
+@mutant("payment", tests=PAYMENT)
+def settled_by_an_open_intent(patch: Patch) -> None:
+    def outcome(original: Callable[..., Outcome], event: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:
+        status = intent.status if intent.status == "succeeded" else "canceled"
+        return original(event, replace(intent, status=status), attempt)
+
+    wrap(patch, payment, "_outcome", outcome)
+
+
+@mutant("payment", tests=PAYMENT)
+def lost_answer_of_the_provider_taken_for_not_done(patch: Patch) -> None:
+    def to_step_error(original: Callable[..., StepError], *given: Any, **named: Any) -> StepError:
+        error = original(*given, **named)
+        return NotDone(str(error)) if isinstance(error, Unknown) else error
+
+    wrap(patch, provider, "to_step_error", to_step_error)
+
+
+# Email
+
+
+@mutant("email", scenarios=("email",), tests=("tests/unit/email",))
+def lost_answer_of_ses_taken_for_not_sent(patch: Patch) -> None:
+    def send_email(original: Callable[..., str], *given: Any, **named: Any) -> str:
+        try:
+            return original(*given, **named)
+        except Unknown as error:
+            raise NotDone(str(error)) from error
+
+    wrap(patch, email, "send_email", send_email)
+
+
+@mutant("email", tests=("tests/unit/email",))
+def email_sent_although_mailed(patch: Patch) -> None:
+    wrap(patch, email, "_order_of", lambda find, event: msgspec.structs.replace(find(event), mailed_at=None))
+
+
+# The relay and the sweep
+
+
+@mutant("relay", scenarios=("relay",), tests=("tests/unit/relay",))
+def unsent_event_acknowledged(patch: Patch) -> None:
+    def send(original: Callable[..., Mapping[Any, Any]], *given: Any) -> Mapping[Any, Any]:
+        original(*given)
+        return {}
+
+    wrap(patch, relay, "send", send)
+
+
+@mutant("relay", tests=("tests/unit/relay",))
+def batch_acknowledged_when_time_runs_out(patch: Patch) -> None:
+    def handler(original: Callable[..., None], *given: Any) -> None:
+        try:
+            original(*given)
+        except relay.NotRelayed:
+            return
+
+    wrap(patch, relay, "handler", handler)
+
+
+@mutant("sweep", tests=("tests/unit/sweep",))
+def sweep_recorded_before_the_event_is_sent(patch: Patch) -> None:
+    class RecordsFirst(Orders):
+        def get(self, order_id: str) -> Order | None:
+            found = Orders.get(self, order_id)
+            if found and found.open_since is not None:
+                Orders.record_sweep(self, found, found.open_since + 3600)
+            return found
+
+        def record_sweep(self, order: Order, until_s: int) -> None:
+            pass
+
+    def serve(original: Callable[..., Any], self: sweep.Run, order_id: str) -> Any:
+        table = RecordsFirst(self.table.client, self.table.table)
+        return original(replace(self, table=table), order_id)
+
+    wrap(patch, sweep.Run, "_serve", serve)
+
+
+# The API
+
+
+@mutant("api", tests=("tests/unit/api",))
+def order_in_doubt_accepted(patch: Patch) -> None:
+    def run(original: Callable[..., StepResult], event: Any, *given: Any) -> StepResult:
+        try:
+            return original(event, *given)
+        except RequestInDoubt:
+            accepted = create_order.Accepted(event.order_id, "requested", event.total, event.currency)
+            return StepResult(accepted, replayed=False)
+
+    wrap(patch, create_order, "_run", run)
+
+
+@mutant("api", tests=("tests/unit/api",))
+def order_ids_of_two_callers_equal(patch: Patch) -> None:
+    wrap(patch, create_order, "order_id_of", lambda make, _, *scope: make("caller", *scope))
+
+
+@mutant("api", tests=("tests/unit/api",))
+def body_limit_of_the_api_off(patch: Patch) -> None:
+    patch.setattr(api_request, "BODY_LIMIT_BYTES", 2**40)
+
+
+def by_module() -> Counter[str]:
+    """The number of mutants of each module."""
+    return Counter(each.module for each in MUTANTS.values())

@@ -16,9 +16,9 @@ from functions.payment_sandbox import handler as sandbox
 from functions.payment_sandbox import host, store
 from tests.harness.http_lambda import function_url_event
 from tests.harness.interceptor import Context, FakeClock
-from tests.harness.line import CALLS
+from tests.harness.provider_connection import CALLS
+from tests.schedules.green_threads import current
 from tests.schedules.model import Model
-from tests.schedules.strands import current
 
 SANDBOX_TIMEOUT_S = 5.0
 _open_period = store.open_period.__wrapped__
@@ -51,8 +51,8 @@ def ask(request: requests.PreparedRequest, clock: FakeClock) -> requests.Respons
     """Let the sandbox answer. Raises requests' ReadTimeout where the answer comes too late."""
     headers = {name: str(value) for name, value in request.headers.items()}
     event = function_url_event(str(request.method), str(request.url), headers, str(request.body or "").encode())
-    strand = current()
-    strand.inside = True
+    thread = current()
+    thread.inside = True
     try:
         answer = sandbox.handler(event, Context(clock, SANDBOX_TIMEOUT_S))
     except _Slow as slow:
@@ -60,7 +60,7 @@ def ask(request: requests.PreparedRequest, clock: FakeClock) -> requests.Respons
     except _Gone:
         answer = {"statusCode": 502, "headers": {}, "body": '{"message": "Internal Server Error"}'}
     finally:
-        strand.inside = False
+        thread.inside = False
     return response(request, answer["statusCode"], answer["body"], answer["headers"])
 
 
@@ -78,8 +78,8 @@ def call_of(operation: str) -> str:
 
 def plant(model: Model, intent: Mapping[str, Any]) -> None:
     """Put an intent into the ledger that no worker of this run has made."""
-    partition = store._partition(store.INTENTS, store._period(intent["id"]))
-    item = {**store.key(partition, intent["id"]), "body": {"S": json.dumps(intent)}, "revision": {"N": "1"}}
+    partition = store.partition_of(store.INTENTS, intent["id"])
+    item = {**store.primary_key(partition, intent["id"]), "body": {"S": json.dumps(intent)}, "revision": {"N": "1"}}
     model.tables.call("PutItem", {"TableName": "ledger", "Item": item})
 
 

@@ -1,7 +1,7 @@
-"""One schedule: who moves next and what goes wrong, move by move, until all is quiet.
+"""One schedule, move by move, until no work is left.
 
-A schedule is spelled as its moves: `p` a source starts a delivery, `A` worker A sends its next request, `A?` the same
-with a fault (faults.py), `t` time passes until the next message is visible again.
+A schedule is written as its moves. `p`: a source starts a delivery. `A`: worker A sends its next request. `A?`: the
+same with a fault (faults.py). `t`: time passes until the next message is visible.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,39 +14,41 @@ from botocore.exceptions import ReadTimeoutError
 from tests.harness.interceptor import FakeClock, Killed
 from tests.schedules import provider
 from tests.schedules.dynamodb import Change, digest
+from tests.schedules.expressions import Unmodelled
 from tests.schedules.facts import NOBODY, Facts
 from tests.schedules.faults import Fault, possible
+from tests.schedules.green_threads import JOIN, GreenThread, Process, current, maybe_current
 from tests.schedules.model import Call, Model, answered, refusal
 from tests.schedules.services import Message
 from tests.schedules.sources import Delivery, Source, StreamSource
-from tests.schedules.strands import JOIN, Process, Strand, current, maybe_current
 from tests.schedules.trace import line
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 START_MS = 1_800_000_000_000
 
 
-LOST_S = 0.6  # how long a worker waits for an answer that does not come
-SKEW_S = 2.0  # how far past its deadline a lease goes
+LOST_S = 0.6  # seconds that a worker waits for a lost answer
+SKEW_S = 2.0  # seconds from a worker's deadline to the end of its lease
+ALL_KINDS = frozenset(Fault)
 
 
-class Place(Protocol):
-    """What a run needs of the bench."""
+class Environment(Protocol):
+    """What a run needs from its environment."""
 
     @property
     def clock(self) -> FakeClock:
-        """The time."""
+        """The clock of the run."""
 
     def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
-        """The production handler."""
+        """Return the production handler of a function."""
 
     def enter(self, function: str) -> None:
-        """A thread of such a process goes on: its environment."""
+        """Set the environment of a function before a thread of its process continues."""
 
 
 @dataclass
 class Invocation:
-    """A process, the source that it works for, and what its end means there."""
+    """A process and the delivery that it works on."""
 
     process: Process
     source: Source
@@ -56,7 +58,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Deadline:
-    """Lambda's context: its own clock ends the worker, not the worker's."""
+    """Lambda's context. Lambda's clock ends the worker, not the clock of the worker."""
 
     clock: FakeClock
     deadline_ms: int
@@ -64,42 +66,43 @@ class Deadline:
     function_name: str = "function"
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds that are left."""
+        """Return the milliseconds until the deadline."""
         return self.deadline_ms - self.clock.ms
 
 
 class Stuck(Exception):
-    """The work does not come to an end."""
+    """The work does not end."""
 
 
 @dataclass
 class Run:
     """The state of one schedule."""
 
-    place: Place
+    environment: Environment
     faults_left: int
     max_running: int = 2
+    kinds: frozenset[Fault] = ALL_KINDS  # of the faults that may happen
     sources: list[Source] = field(default_factory=list)
     active: list[Invocation] = field(default_factory=list)
     started: int = 0
-    warm: bool = True  # workers have fetched the provider's API key before
-    redrives_left: int = 0  # how often a person puts the oldest message of a DLQ back once all is quiet
+    warm: bool = True  # workers have already fetched the provider's API key
+    redrives_left: int = 0  # how often a person redrives the oldest message of a DLQ when no work is left
     forgetful: bool = False  # the provider forgets its idempotency keys at once, not after a day
     other_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # call → what the provider answers
-    later_s: float = 0  # how much later than it could the next delivery comes, once all is quiet
-    skew_ms: int = 0  # how far the clock of the next worker is off
-    last: str = ""  # the strand that moved last
-    most: int = len(LETTERS)  # deliveries: more of them are work without end
+    later_s: float = 0  # seconds by which the next delivery is late when no worker runs
+    skew_ms: int = 0  # error of the next worker's clock
+    last: str = ""  # the thread that moved last
+    most: int = len(LETTERS)  # deliveries; with more of them the work counts as endless
     trace: list[str] | None = None
     faults: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.clock = self.place.clock
+        self.clock = self.environment.clock
         self.clock.ms = START_MS
         self.facts = Facts()
         self.model = Model(lambda: self.clock.ms, self._by, self._new_id, self._applied, self._accepted)
 
-    # What production code does
+    # Requests of the production code
 
     def send(self, call: Call) -> Any:
         """A request of a boto3 client. Raises Killed, or botocore's errors."""
@@ -124,34 +127,34 @@ class Run:
         return answer
 
     def _meet(self, call: Call, apply: Callable[..., Any], lost: Callable[[], Exception]) -> Any:
-        """Wait for the baton, then meet what the schedule holds."""
-        strand = current()
-        if strand.process.dead:
+        """Wait until the schedule continues this thread, then apply the request with its fault."""
+        thread = current()
+        if thread.process.dead:
             raise Killed
-        order = strand.park(call)
+        order = thread.park(call)
         if isinstance(order, BaseException):
             raise order
         fault: Fault = order
         if fault is Fault.DIES_BEFORE:
-            self._told(strand, call, fault, "")
+            self._trace_call(thread, call, fault, "")
             raise Killed
         try:
             answer = self._answer(call, fault, apply)
         except requests.exceptions.ReadTimeout:
             self.clock.advance(LOST_S)
-            self._told(strand, call, fault, "no answer in time")
+            self._trace_call(thread, call, fault, "no answer in time")
             raise
         said = _said(answer)
         if fault is Fault.DIES_AFTER:
-            self._told(strand, call, fault, said)
+            self._trace_call(thread, call, fault, said)
             raise Killed
         if fault is Fault.ANSWER_LOST:
             self.clock.advance(LOST_S)
-            self._told(strand, call, fault, said)
-            strand.saw("lost", self.clock.ms)
+            self._trace_call(thread, call, fault, said)
+            thread.saw("lost", self.clock.ms)
             raise lost()
-        self._told(strand, call, fault, said)
-        strand.saw(said, self.clock.ms)
+        self._trace_call(thread, call, fault, said)
+        thread.saw(said, self.clock.ms)
         return answer
 
     def _answer(self, call: Call, fault: Fault, apply: Callable[..., Any]) -> Any:
@@ -166,17 +169,17 @@ class Run:
         return apply()
 
     def _partly(self, call: Call) -> Any:
-        """A batch of which the first entry is refused."""
+        """Answer a batch. The first entry is refused."""
         first, *rest = call.body["Entries"]
         failed = [{"Id": first["Id"], "Code": "InternalError", "SenderFault": False}]
         done = self.model.queues.call(call.operation, {**call.body, "Entries": rest}) if rest else {"Successful": []}
         return answered(call, {"Successful": done["Successful"], "Failed": failed})
 
-    # What the explorer does
+    # Moves of the explorer
 
     def moves(self) -> list[str]:
-        """All that may come next, the plainest first."""
-        plain = [strand.name for strand in self._ready()]
+        """Return all possible moves, the simplest first."""
+        plain = [thread.name for thread in self._ready()]
         plain.sort(key=lambda name: name != self.last)
         starting: list[str] = []
         passing: list[str] = []
@@ -186,13 +189,14 @@ class Run:
                 passing = ["t"]
         faults = []
         if self.faults_left:
-            for strand in self._ready():
-                if isinstance(strand.parked_at, Call):
-                    faults += [strand.name + fault.value for fault in possible(strand.parked_at)]
+            for thread in self._ready():
+                if isinstance(thread.parked_at, Call):
+                    kinds = [fault for fault in possible(thread.parked_at) if fault in self.kinds]
+                    faults += [thread.name + fault.value for fault in kinds]
         return plain + starting + passing + faults
 
     def move(self, move: str) -> None:
-        """Do it."""
+        """Perform a move."""
         if move == "t":
             self._stalled()[0].stalled = False
             self._pass_time()
@@ -205,7 +209,7 @@ class Run:
             self._end(it)
 
     def settle(self) -> bool:
-        """With nobody at work: let time pass until there is work. False if there is never any more."""
+        """If no worker runs, let time pass until there is work. Returns False if there will be no more work."""
         if self._next_ms() is None and self.redrives_left:
             self.redrives_left -= 1
             self._redrive()
@@ -217,13 +221,13 @@ class Run:
         return True
 
     def close(self) -> None:
-        """Unwind whoever is still at work."""
+        """End all running processes."""
         for it in self.active:
             it.process.end()
         self.active.clear()
 
     def state(self) -> bytes:
-        """A digest of all that decides what can still happen, and of all that invariants look at."""
+        """Return a digest of everything that decides what can happen, and of everything that invariants read."""
         seen = (
             self.clock.ms,
             self.faults_left,
@@ -235,23 +239,23 @@ class Run:
             sorted((key, digest(body)) for key, body in self.model.rest.objects.items()),
             self.model.rest.mails,
             [source.state() for source in self.sources],
-            [(it.process.name, it.process.deadline_ms, it.process.stalled, _strands(it.process)) for it in self.active],
+            [(it.process.name, it.process.deadline_ms, it.process.stalled, _threads(it.process)) for it in self.active],
             self.facts.state(),
         )
         return digest(repr(seen).encode())
 
     # Inside
 
-    def _ready(self) -> list[Strand]:
+    def _ready(self) -> list[GreenThread]:
         return [
-            strand
+            thread
             for it in self.active
-            for strand in it.process.parked
-            if strand.parked_at is not JOIN or all(o.ended for o in it.process.strands if o is not strand)
+            for thread in it.process.parked
+            if thread.parked_at is not JOIN or all(o.ended for o in it.process.threads if o is not thread)
         ]
 
     def _stalled(self) -> list[Process]:
-        """Who stands still; each may do so until one more message is visible again."""
+        """Return the stalled processes. Each may stall until one more message is visible."""
         return [it.process for it in self.active if it.process.stalled]
 
     def _due(self, source: Source) -> bool:
@@ -265,7 +269,7 @@ class Run:
         next_ms = self._next_ms()
         assert next_ms is not None
         self.clock.ms = max(self.clock.ms, next_ms)
-        self._tell(f"          time passes: {self._elapsed()}")
+        self._trace(f"          time passes: {self._elapsed()}")
 
     def _redrive(self) -> None:
         """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html"""
@@ -275,7 +279,7 @@ class Run:
                 message = waiting.pop(0)
                 again = {"MessageBody": message.body, "MessageAttributes": message.attributes}
                 queues.put(name.removesuffix("-dlq"), again)
-                self._tell(f"          {message.id} is put back from {name}")
+                self._trace(f"          {message.id} is put back from {name}")
                 return
 
     def _start(self, source: Source) -> None:
@@ -288,15 +292,15 @@ class Run:
         context = Deadline(self.clock, process.deadline_ms)
         it = Invocation(process, source, delivery, source.function)
         self.active.append(it)
-        self._tell(f"{source.label:<4} {name:<4} {source.function} starts: {delivery.about}")
-        handler = self.place.handler(source.function)
+        self._trace(f"{source.label:<4} {name:<4} {source.function} starts: {delivery.about}")
+        handler = self.environment.handler(source.function)
         self.last = name
-        self.place.enter(source.function)
+        self.environment.enter(source.function)
         process.start(lambda: handler(delivery.event, context))
-        process.strands[0].saw(delivery.event)
+        process.threads[0].saw(delivery.event)
 
     def _go_on(self, name: str, fault: Fault) -> None:
-        it, strand = next((it, strand) for it in self.active for strand in it.process.strands if strand.name == name)
+        it, thread = next((it, thread) for it in self.active for thread in it.process.threads if thread.name == name)
         if fault is not Fault.NONE:
             self.faults_left -= 1
             self.faults.append(name + fault.value)
@@ -304,39 +308,39 @@ class Run:
             end_ms = it.process.deadline_ms + int(SKEW_S * 1000) + 1000
             self.clock.ms = max(self.clock.ms, end_ms)
             it.process.stalled = True
-            self._tell(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
+            self._trace(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
             return
         self.last = name
-        self.place.enter(it.function)
-        strand.resume(fault)
+        self.environment.enter(it.function)
+        thread.resume(fault)
 
     def _end(self, it: Invocation) -> None:
         process = it.process
-        in_flight = [strand.name for strand in process.strands if not strand.ended]
+        in_flight = [thread.name for thread in process.threads if not thread.ended]
         if process.returned and in_flight:
             self.facts.offences.add(f"acknowledged_is_done: {process.name} returned while {in_flight} was at work")
         died = process.dead and not process.returned
         process.end()
         self.active.remove(it)
         if died:
-            self._tell(f"          {process.name} is dead")
+            self._trace(f"          {process.name} is dead")
             it.delivery.died()
         elif process.crashed is not None:
-            if isinstance(process.crashed, AssertionError):
+            if isinstance(process.crashed, (AssertionError, Unmodelled)):
                 raise process.crashed
-            self._tell(f"          {process.name} raised {type(process.crashed).__name__}")
+            self._trace(f"          {process.name} raised {type(process.crashed).__name__}")
             it.delivery.died()
         else:
-            self._tell(f"          {process.name} returned {process.result}")
+            self._trace(f"          {process.name} returned {process.result}")
             it.delivery.returned(process.result)
 
     def _by(self) -> str:
-        strand = maybe_current()
-        return strand.name if strand else NOBODY
+        thread = maybe_current()
+        return thread.name if thread else NOBODY
 
     def _new_id(self) -> str:
-        strand = maybe_current()
-        return strand.new_id() if strand else f"m{sum(map(len, self.model.queues.sent.values())) + 1}"
+        thread = maybe_current()
+        return thread.new_id() if thread else f"m{sum(map(len, self.model.queues.sent.values())) + 1}"
 
     def _applied(self, changes: list[Change]) -> None:
         self.facts.changed(self._by(), changes)
@@ -350,11 +354,11 @@ class Run:
         if self._by() != NOBODY and not queue.endswith("-dlq"):
             self.facts.sent(message)
 
-    def _told(self, strand: Strand, call: Call, fault: Fault, answer: str) -> None:
+    def _trace_call(self, thread: GreenThread, call: Call, fault: Fault, answer: str) -> None:
         if self.trace is not None:
-            self.trace.append(line(strand.name, call, fault, answer))
+            self.trace.append(line(thread.name, call, fault, answer))
 
-    def _tell(self, text: str) -> None:
+    def _trace(self, text: str) -> None:
         if self.trace is not None:
             self.trace.append(text)
 
@@ -368,8 +372,8 @@ def _name(number: int) -> str:
     return (_name(before - 1) if before else "") + LETTERS[last]
 
 
-def _strands(process: Process) -> object:
-    return [(strand.name, strand.past, strand.ended, strand.parked_at is JOIN) for strand in process.strands]
+def _threads(process: Process) -> object:
+    return [(thread.name, thread.past, thread.ended, thread.parked_at is JOIN) for thread in process.threads]
 
 
 def _said(answer: Any) -> str:

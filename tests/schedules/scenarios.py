@@ -1,55 +1,64 @@
-"""What is explored: a function's messages, the state that they meet, and how it must end.
+"""The scenarios: a function's messages, the state before them, and the state at the end.
 
-The state that a step meets is what the steps before it leave behind in a run without faults: no row is written by hand.
+The state before a step is what the steps before it leave in a run without faults. No row is written by hand.
 """
 
 import functools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from functions.payment_sandbox import objects
 from tests.schedules import provider
-from tests.schedules.bench import Bench
 from tests.schedules.dynamodb import digest, spell
-from tests.schedules.run import Run
+from tests.schedules.environment import ExplorerEnvironment
+from tests.schedules.faults import Fault
+from tests.schedules.run import ALL_KINDS, Run
 from tests.schedules.services import Message
 from tests.schedules.sources import ClientSource, QueueSource, StreamSource
 
 ORDER_ID = "ord_1"
 # The local stage's function timeouts, in seconds.
 TIMEOUTS_S = {"order": 4.0, "payment": 7.0, "email": 5.0, "relay": 5.0, "api": 5.0}
+# Deaths, lost answers, refusals, stalls.
+PARTS = ("!+", "?", "%&/", "~")
 OPERATIONS = {"orders": "order.place", "payments": "payment.charge", "emails": "email.send"}
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """`ends`: the states that the order may end in; none, where there is to be no order.
+    """`ends`: the possible final states of the order. It is empty if there must be no order.
 
-    `relayed`: the relay takes part, so every event must be sent. `parked`: the reasons for which a message must be, and
-    may be, in a DLQ. `outcome_rules`: the only invariants that are checked; without any, all of invariants.py.
+    `relayed`: the scenario has a relay, so every event must be sent. `parked`: the reasons of the messages in DLQs.
+    `outcome_rules`: the invariants to check. It is empty for all invariants of invariants.py.
+    `kinds`: the faults that may happen.
     """
 
     name: str
-    prepare: Callable[[Bench, Run], None]
+    prepare: Callable[[ExplorerEnvironment, Run], None]
     ends: frozenset[str]
     mailed: bool = False
     relayed: bool = False
     max_running: int = 2
     parked: frozenset[str] = frozenset()
     outcome_rules: tuple[Callable[["Scenario", Run], Iterator[str]], ...] = ()
+    kinds: frozenset[Fault] = ALL_KINDS
 
-    def start(self, bench: Bench, faults: int, trace: list[str] | None = None) -> Run:
-        """A run that stands at its first move."""
-        run = Run(bench, faults, self.max_running, trace=trace)
-        bench.run = run
-        self.prepare(bench, run)
+    def parts(self) -> "list[Scenario]":
+        """Split the scenario by kinds of faults. With at most one fault, the parts together are the whole."""
+        return [replace(self, kinds=frozenset(map(Fault, codes))) for codes in PARTS]
+
+    def start(self, environment: ExplorerEnvironment, faults: int, trace: list[str] | None = None) -> Run:
+        """Return a run before its first move."""
+        run = Run(environment, faults, self.max_running, self.kinds, trace=trace)
+        environment.run = run
+        self.prepare(environment, run)
         return run
 
 
 def order_requested(order_id: str = ORDER_ID, method: str = "pm_card_visa", quantity: int = 2) -> str:
-    """A message as a partner puts it on the orders queue."""
+    """Return a message of a partner on the orders queue."""
     return json.dumps(
         {
             "specversion": "1.0",
@@ -72,7 +81,7 @@ def order_requested(order_id: str = ORDER_ID, method: str = "pm_card_visa", quan
 
 
 def queue(run: Run, name: str, bodies: tuple[str, ...] = (), batch: int = 1) -> None:
-    """A queue with its mapping, and messages on it."""
+    """Add a queue with its mapping and with messages."""
 
     def acknowledged(queue: str, message: Message) -> None:
         subject = json.loads(message.body)["data"]["order_id"]
@@ -90,12 +99,12 @@ def queue(run: Run, name: str, bodies: tuple[str, ...] = (), batch: int = 1) -> 
 
 
 def stream(run: Run) -> None:
-    """The relay behind the idempotency table's stream."""
+    """Add the stream of the idempotency table with the relay."""
     run.sources.append(StreamSource("r", "relay", TIMEOUTS_S["relay"], lambda: run.clock.ms))
 
 
 def client(run: Run, label: str, quantity: int = 2) -> None:
-    """A client of the API that repeats its request until it is told how it ended."""
+    """Add a client of the API that repeats its request until the answer is final."""
     order = json.loads(order_requested(quantity=quantity))["data"]
     order.pop("order_id")
     run.sources.append(
@@ -103,7 +112,7 @@ def client(run: Run, label: str, quantity: int = 2) -> None:
     )
 
 
-# States to begin with
+# Initial states
 
 
 @dataclass(frozen=True)
@@ -115,16 +124,16 @@ class Seed:
 
 
 @functools.cache
-def seed(bench: Bench, method: str, *stages: str) -> Seed:
-    """What the first stages leave behind when nothing goes wrong."""
-    run = Run(bench, 0)
-    before, bench.run = bench.run, run
+def seed(environment: ExplorerEnvironment, method: str, *stages: str) -> Seed:
+    """Return the state after the first stages in a run without faults."""
+    run = Run(environment, 0)
+    before, environment.run = environment.run, run
     stream(run)
     for stage in stages:
         queue(run, stage, (order_requested(method=method),) if stage == "orders" else ())
     while run.active or run.settle():
         run.move(run.moves()[0])
-    bench.run = before
+    environment.run = before
     return Seed(
         {table: dict(items) for table, items in run.model.tables.items.items()},
         {name: tuple(dict.fromkeys(message.body for message in sent)) for name, sent in run.model.queues.sent.items()},
@@ -132,7 +141,7 @@ def seed(bench: Bench, method: str, *stages: str) -> Seed:
 
 
 def plant(run: Run, found: Seed) -> None:
-    """Begin with this state."""
+    """Start the run with this state."""
     tables = run.model.tables
     for table, items in found.items.items():
         tables.items[table].update(items)
@@ -143,34 +152,34 @@ def plant(run: Run, found: Seed) -> None:
 # The scenarios
 
 
-def _order(_: Bench, run: Run) -> None:
+def _order(_: ExplorerEnvironment, run: Run) -> None:
     queue(run, "orders", (order_requested(),) * 2)
 
 
-def _order_refused(_: Bench, run: Run) -> None:
-    """An id that only the API may give, and no row of the API's."""
+def _order_refused(_: ExplorerEnvironment, run: Run) -> None:
+    """An id with the API's prefix, without a row of the API."""
     queue(run, "orders", (order_requested("api_1"),) * 2)
 
 
-def _order_in_one_batch(_: Bench, run: Run) -> None:
+def _order_in_one_batch(_: ExplorerEnvironment, run: Run) -> None:
     queue(run, "orders", (order_requested(), order_requested("ord_2"), order_requested()), batch=3)
 
 
-def _payment(method: str, copies: int = 2) -> Callable[[Bench, Run], None]:
-    def prepare(bench: Bench, run: Run) -> None:
-        found = seed(bench, method, "orders")
+def _payment(method: str, copies: int = 2) -> Callable[[ExplorerEnvironment, Run], None]:
+    def prepare(environment: ExplorerEnvironment, run: Run) -> None:
+        found = seed(environment, method, "orders")
         plant(run, found)
         queue(run, "payments", found.sent["payments"] * copies)
 
     return prepare
 
 
-def _payment_of_another_amount(bench: Bench, run: Run) -> None:
-    """Beside the true message one of another amount, under the same order id; a person redrives what is parked.
+def _payment_of_another_amount(environment: ExplorerEnvironment, run: Run) -> None:
+    """Two messages with one order id: the correct one, and one with another amount. A person redrives parked messages.
 
-    Whichever claims first, the other is parked, so the true one may be: put back by itself it finishes.
+    The message that claims second is parked. If this is the correct one, it finishes after its redrive.
     """
-    found = seed(bench, "pm_card_visa", "orders")
+    found = seed(environment, "pm_card_visa", "orders")
     plant(run, found)
     (true,) = found.sent["payments"]
     another = json.loads(true)
@@ -179,17 +188,17 @@ def _payment_of_another_amount(bench: Bench, run: Run) -> None:
     run.redrives_left = 2
 
 
-def _payment_cold(bench: Bench, run: Run) -> None:
+def _payment_cold(environment: ExplorerEnvironment, run: Run) -> None:
     """One message, and workers that must fetch the API key first."""
-    found = seed(bench, "pm_card_visa", "orders")
+    found = seed(environment, "pm_card_visa", "orders")
     plant(run, found)
     queue(run, "payments", found.sent["payments"])
     run.warm = False
 
 
-def _payment_forgetful(bench: Bench, run: Run) -> None:
-    """The provider prunes its keys as soon as it has answered: nothing may rest on them."""
-    _payment("pm_card_visa")(bench, run)
+def _payment_forgetful(environment: ExplorerEnvironment, run: Run) -> None:
+    """The provider deletes its idempotency keys as soon as it has answered, so that no guarantee depends on them."""
+    _payment("pm_card_visa")(environment, run)
     run.forgetful = True
 
 
@@ -198,20 +207,20 @@ OTHER_ORDER = {"amount": 9900, "metadata": {"order_id": "ord_other"}}
 
 def _intent(number: int, **fields: Any) -> dict[str, Any]:
     """An intent for the order that waits to be confirmed, with these fields instead."""
-    made = objects.payment_intent(2500, "eur", "pm_card_visa", None, {"order_id": ORDER_ID})
+    made = objects.new_payment_intent(2500, "eur", "pm_card_visa", None, {"order_id": ORDER_ID})
     return {**made, "id": f"pi_{number:024}", "created": 0, **fields}
 
 
 def _payment_with_other_answers(
     call: str, fields: Mapping[str, Any], method: str = "pm_card_visa", planted: tuple[dict[str, Any], ...] = ()
-) -> Callable[[Bench, Run], None]:
+) -> Callable[[ExplorerEnvironment, Run], None]:
     """The provider does what a call asks for, and answers with fields of another intent.
 
     `planted`: intents that the provider has before the run begins. If there are two, the first is on the order row.
     """
 
-    def prepare(bench: Bench, run: Run) -> None:
-        _payment(method, 1)(bench, run)
+    def prepare(environment: ExplorerEnvironment, run: Run) -> None:
+        _payment(method, 1)(environment, run)
         for intent in planted:
             provider.plant(run.model, intent)
         if len(planted) > 1:
@@ -227,17 +236,17 @@ _OWN, _SECOND = _intent(1), _intent(2)
 _OF_ANOTHER_ORDER, _OF_ANOTHER_AMOUNT = _intent(3, **OTHER_ORDER), _intent(4, amount=1)
 
 
-def _email(method: str, copies: int = 2) -> Callable[[Bench, Run], None]:
-    def prepare(bench: Bench, run: Run) -> None:
-        found = seed(bench, method, "orders", "payments")
+def _email(method: str, copies: int = 2) -> Callable[[ExplorerEnvironment, Run], None]:
+    def prepare(environment: ExplorerEnvironment, run: Run) -> None:
+        found = seed(environment, method, "orders", "payments")
         plant(run, found)
         queue(run, "emails", found.sent["emails"] * copies)
 
     return prepare
 
 
-def _relay(bench: Bench, run: Run) -> None:
-    found = seed(bench, "pm_card_visa", "orders", "payments")
+def _relay(environment: ExplorerEnvironment, run: Run) -> None:
+    found = seed(environment, "pm_card_visa", "orders", "payments")
     plant(run, found)
     stream(run)
     source = run.sources[0]
@@ -246,18 +255,18 @@ def _relay(bench: Bench, run: Run) -> None:
         source.changed(dict(item))
 
 
-def _api(_: Bench, run: Run) -> None:
+def _api(_: ExplorerEnvironment, run: Run) -> None:
     client(run, "a")
     client(run, "b")
 
 
-def _api_reused(_: Bench, run: Run) -> None:
+def _api_reused(_: ExplorerEnvironment, run: Run) -> None:
     client(run, "a")
     client(run, "b", quantity=3)
 
 
-def _chain(copies: int) -> Callable[[Bench, Run], None]:
-    def prepare(_: Bench, run: Run) -> None:
+def _chain(copies: int) -> Callable[[ExplorerEnvironment, Run], None]:
+    def prepare(_: ExplorerEnvironment, run: Run) -> None:
         queue(run, "orders", (order_requested(),) * copies)
         stream(run)
         queue(run, "payments")
@@ -265,7 +274,7 @@ def _chain(copies: int) -> Callable[[Bench, Run], None]:
     return prepare
 
 
-def _pipeline(_: Bench, run: Run) -> None:
+def _pipeline(_: ExplorerEnvironment, run: Run) -> None:
     queue(run, "orders", (order_requested(),) * 2)
     stream(run)
     queue(run, "payments")
@@ -282,7 +291,7 @@ SCENARIOS = {
         Scenario("order-refused", _order_refused, frozenset(), parked=frozenset({"reserved_order_id"})),
         Scenario("payment", _payment("pm_card_visa"), PAID),
         Scenario("payment-declined", _payment("pm_card_chargeDeclined"), DECLINED),
-        # One message meets itself too: while its worker stalls past the lease it is delivered again.
+        # One message has two workers too: while its worker stalls past the lease, the message is delivered again.
         Scenario("payment-once", _payment("pm_card_visa", 1), PAID),
         Scenario("payment-declined-once", _payment("pm_card_chargeDeclined", 1), DECLINED),
         Scenario("payment-cold", _payment_cold, PAID),

@@ -1,16 +1,17 @@
-"""Where deliveries come from: a queue's mapping, the table's stream, clients of the API. They redeliver as AWS does."""
+"""The sources of deliveries: a queue's mapping, the table's stream, clients of the API. They redeliver as AWS does."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tests.harness.sqs_records import sqs_record
 from tests.schedules.facts import Facts
 from tests.schedules.services import Message, Queues
 
 
 @dataclass
 class Delivery:
-    """One invocation's event, and what its end means for the source. `died` also stands for a raised exception."""
+    """The event of one invocation, and what its end does to the source. `died` also handles a raised exception."""
 
     event: dict[str, Any]
     returned: Callable[[Any], None]
@@ -26,13 +27,13 @@ class Source(Protocol):
     timeout_s: float
 
     def next_ms(self) -> int | None:
-        """From when on it has something to deliver; None if never, as things stand."""
+        """Return the time of the next delivery, or None if there is nothing to deliver."""
 
     def take(self) -> Delivery:
-        """The next delivery."""
+        """Take the next delivery."""
 
     def state(self) -> object:
-        """All that decides what it delivers next, but for what the model holds."""
+        """Return everything that decides the next delivery, except what the model holds."""
 
 
 @dataclass
@@ -71,30 +72,25 @@ class QueueSource:
 
 
 def _record(queue: str, message: Message) -> dict[str, Any]:
-    """As in Lambda's event: https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html"""
-    return {
-        "messageId": message.id,
-        "receiptHandle": message.receipt,
-        "body": message.body,
-        "attributes": {
-            "ApproximateReceiveCount": str(message.receives),
-            **{name: value["StringValue"] for name, value in message.system.items()},
-        },
-        "messageAttributes": {
+    return sqs_record(
+        message.id,
+        message.body,
+        queue=queue,
+        receive_count=message.receives,
+        receipt=message.receipt,
+        attributes={name: value["StringValue"] for name, value in message.system.items()},
+        message_attributes={
             name: {"stringValue": value["StringValue"], "dataType": value["DataType"]}
             for name, value in message.attributes.items()
         },
-        "eventSource": "aws:sqs",
-        "eventSourceARN": f"arn:aws:sqs:eu-west-1:123456789012:{queue}",
-        "awsRegion": "eu-west-1",
-    }
+    )
 
 
 @dataclass
 class StreamSource:
-    """The idempotency table's stream, with the relay's filter: completed records that have an outbox, in order.
+    """The stream of the idempotency table with the relay's filter: completed records with an outbox, in order.
 
-    One batch at a time; a batch whose worker died, raised or is past its time comes again.
+    There is one batch at a time. If its worker dies, raises or times out, the batch is delivered again.
     """
 
     label: str
@@ -106,7 +102,7 @@ class StreamSource:
     busy_until: int = 0
 
     def changed(self, image: dict[str, Any] | None) -> None:
-        """An item of the table was written."""
+        """Add a written item to the stream, if it passes the filter."""
         if image and image["status"] == {"S": "COMPLETED"} and "S" in image.get("outbox", {}):
             number = len(self.records) + 1
             self.records.append(
@@ -147,7 +143,7 @@ class StreamSource:
 
 @dataclass
 class ClientSource:
-    """A client of the API: it repeats its POST, with the same key, until the answer is final."""
+    """A client of the API. It repeats its POST with the same key until the answer is final."""
 
     label: str
     function: str
@@ -182,7 +178,7 @@ _TRY_AGAIN = {409, 500, 502, 503, 504}
 
 
 def _request(body: str) -> dict[str, Any]:
-    """As API Gateway's HTTP API hands it on, payload format 2.0, with the IAM authoriser's findings."""
+    """Return the event of API Gateway's HTTP API, payload format 2.0, with the result of the IAM authoriser."""
     return {
         "version": "2.0",
         "routeKey": "POST /orders",

@@ -1,6 +1,6 @@
-"""Stories of many orders: copies, delays, replays from long ago, records forgotten, clocks apart, and faults at will.
+"""Stories: random runs with many orders, copies, delays, old replays, deleted records, different clocks and faults.
 
-Hypothesis draws them, and shrinks one that breaks something to its shortest form; the trace tells it call by call.
+Hypothesis generates the stories. It shrinks a story that breaks an invariant to its shortest form.
 """
 
 import json
@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from tests.schedules import provider
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import Report
 from tests.schedules.invariants import ALWAYS, FINALLY, broken
 from tests.schedules.run import Run, Stuck
@@ -33,16 +33,16 @@ STORY = Scenario("story", lambda *_: None, frozenset({"paid", "declined"}), mail
 
 
 class Story(RuleBasedStateMachine):
-    """Whatever happens, the promise holds at every rest, and all ends well."""
+    """The invariants hold whenever no worker runs, and every order ends."""
 
-    place: Bench
+    environment: ExplorerEnvironment
     report: Report
 
     @initialize()
     def begin(self) -> None:
         self.trace: list[str] = []
-        self.run: Run = Run(self.place, FAULTS, most=2000, trace=self.trace)
-        self.place.run = self.run
+        self.run: Run = Run(self.environment, FAULTS, most=2000, trace=self.trace)
+        self.environment.run = self.run
         queue(self.run, "orders")
         stream(self.run)
         queue(self.run, "payments")
@@ -51,7 +51,7 @@ class Story(RuleBasedStateMachine):
 
     @rule(number=st.integers(1, 3), method=st.sampled_from(METHODS), copies=st.integers(1, 2))
     def order(self, number: int, method: str, copies: int) -> None:
-        """An order comes, or comes again: one id, one request."""
+        """A new order, or a copy of an order: one id, one request."""
         order_id = f"ord_{number}"
         method = self.ordered.setdefault(order_id, method)
         for _ in range(copies):
@@ -59,7 +59,7 @@ class Story(RuleBasedStateMachine):
 
     @rule(data=st.data(), moves=st.integers(1, 12))
     def go_on(self, data: st.DataObject, moves: int) -> None:
-        """Somebody moves, in any order; now and then something goes wrong."""
+        """Random moves, some with faults."""
         for _ in range(moves):
             if not self.run.active and not self.run.settle():
                 return
@@ -67,18 +67,18 @@ class Story(RuleBasedStateMachine):
 
     @rule(skew_ms=st.integers(-SKEW_MS, SKEW_MS))
     def clocks_differ(self, skew_ms: int) -> None:
-        """The workers that start from now on have another clock."""
+        """Workers that start from now on have a different clock."""
         self.run.skew_ms = skew_ms
 
     @rule(seconds=st.integers(1, 120))
     def time_passes(self, seconds: int) -> None:
-        """Leases end, messages become visible."""
+        """Leases expire, and messages become visible."""
         self.run.clock.advance(seconds)
 
     @precondition(lambda self: any(self.run.model.queues.sent.values()))
     @rule(data=st.data())
     def replay(self, data: st.DataObject) -> None:
-        """A message of any age is delivered once more: from a DLQ, by a person, by SQS itself."""
+        """A message of any age is delivered again: by SQS, from a DLQ, or by a person."""
         queues = self.run.model.queues
         name = data.draw(st.sampled_from([name for name, sent in queues.sent.items() if sent]), label="queue")
         message = data.draw(st.sampled_from(queues.sent[name]), label="message")
@@ -87,13 +87,13 @@ class Story(RuleBasedStateMachine):
     @precondition(lambda self: not self.run.active and self.forgettable())
     @rule(data=st.data())
     def forget(self, data: st.DataObject) -> None:
-        """A record is gone: TTL, or a hand. Of payments also one in progress, since a charge is once for ever."""
+        """A record is deleted, by TTL or a person. Records of payments may be in progress."""
         key = data.draw(st.sampled_from(self.forgettable()), label="record")
         self.run.model.tables.call("DeleteItem", {"TableName": "idempotency", "Key": {"id": {"S": key}}})
 
     @rule()
     def a_day_at_the_provider(self) -> None:
-        """It forgets its idempotency keys."""
+        """The provider deletes its idempotency keys."""
         provider.forget_keys(self.run.model)
 
     @invariant()
@@ -102,7 +102,7 @@ class Story(RuleBasedStateMachine):
             self.check(broken(STORY, self.run, ALWAYS))
 
     def forgettable(self) -> list[str]:
-        """Not before the relay has read the stream: of events that were lost with it the sweep takes care."""
+        """Return the records that may be deleted. There are none before the relay has read the stream."""
         if any(source.label == "r" and source.next_ms() is not None for source in self.run.sources):
             return []
         records = self.run.model.tables.items["idempotency"]
@@ -115,7 +115,7 @@ class Story(RuleBasedStateMachine):
         assert not wrong
 
     def teardown(self) -> None:
-        """Nothing goes wrong any more: everything ends."""
+        """Run to the end without more faults."""
         try:
             self.run.faults_left = 0
             try:
@@ -134,16 +134,16 @@ class Story(RuleBasedStateMachine):
             self.run.close()
 
     def wrongly_ended(self) -> Any:
-        """By its card, each order has one end; and one charge tells it."""
+        """Yield the orders whose final state does not fit their card."""
         for (order_id,), row in self.run.model.tables.items["orders"].items():
             wanted = "declined" if "Declined" in self.ordered[order_id] else "paid"
             if row["state"] != {"S": wanted}:
                 yield f"{order_id} ends {json.dumps(row['state'])}"
 
 
-def tell(place: Bench, stories: int, steps: int, *, same_each_time: bool) -> Report:
-    """So many stories of so many steps. `same_each_time`: drawn from no seed."""
-    Story.place = place
+def tell(environment: ExplorerEnvironment, stories: int, steps: int, *, same_each_time: bool) -> Report:
+    """Run a number of stories with a number of steps. `same_each_time`: the stories do not depend on a seed."""
+    Story.environment = environment
     Story.report = Report("story", FAULTS, walk=True)
     begun = time.process_time()
     drawn = settings(

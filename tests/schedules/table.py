@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    """A line a row, under the names of the first one's columns; numbers to the right."""
+    """Yield one line per row, after a line with the names of the columns. Numbers are right-aligned."""
     columns = list(rows[0])
     cells = [[str(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(map(len, [column, *found])) for column, found in zip(columns, zip(*cells, strict=True), strict=True)]
@@ -18,6 +18,6 @@ def table(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
 
 
 def say(line: str) -> None:
-    """To whoever waits at the terminal, at once."""
+    """Print a line at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

@@ -1,17 +1,17 @@
-"""The explorer itself: it repeats, and what it leaves out hides nothing."""
+"""The explorer: schedules repeat, and the reduced search finds what the plain search finds."""
 
 import pytest
 
-from tests.schedules.bench import Bench, bench
+from tests.schedules.environment import ExplorerEnvironment, explorer_environment
 from tests.schedules.explorer import Report, every_schedule, every_state, explore, parse, plainest, play, replay, spell
 from tests.schedules.expressions import Unmodelled
 from tests.schedules.scenarios import SCENARIOS, Scenario
 
 
-def everything(place: Bench, scenario: Scenario, faults: int) -> Report:
+def everything(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Report:
     """The plain search."""
     report = Report(scenario.name, faults)
-    for played in every_schedule(place, scenario, faults):
+    for played in every_schedule(environment, scenario, faults):
         report.enter(scenario, played)
     return report
 
@@ -20,22 +20,24 @@ def everything(place: Bench, scenario: Scenario, faults: int) -> Report:
     ("name", "faults"),
     [("order", 1), ("order-batch", 0), ("api", 1), ("relay", 1), ("email", 0), ("payment", 0), ("payment-declined", 0)],
 )
-def test_the_search_by_states_ends_in_the_same_states_as_the_plain_one(place: Bench, name: str, faults: int) -> None:
-    plain, reduced = everything(place, SCENARIOS[name], faults), explore(place, SCENARIOS[name], faults)
+def test_the_search_by_states_ends_in_the_same_states_as_the_plain_one(
+    environment: ExplorerEnvironment, name: str, faults: int
+) -> None:
+    plain, reduced = everything(environment, SCENARIOS[name], faults), explore(environment, SCENARIOS[name], faults)
 
     assert reduced.ends == plain.ends
     assert set(reduced.met) == set(plain.met)
     assert reduced.schedules <= plain.schedules
 
 
-def test_a_schedule_repeats_call_by_call(place: Bench) -> None:
+def test_a_schedule_repeats_call_by_call(environment: ExplorerEnvironment) -> None:
     scenario = SCENARIOS["payment"]
-    for played in every_state(place, scenario, 1):
+    for played in every_state(environment, scenario, 1):
         if played.ended and played.run.faults and len(played.moves) > 20:
             break
     schedule = spell(scenario, played.moves)
 
-    first, second = replay(place, schedule), replay(place, schedule)
+    first, second = replay(environment, schedule), replay(environment, schedule)
 
     assert first == second
     assert len(first[0]) >= len(played.moves)
@@ -47,36 +49,38 @@ def test_a_schedule_is_read_as_it_was_spelled() -> None:
     assert parse(spell(SCENARIOS["order"], moves)) == (SCENARIOS["order"], moves)
 
 
-def test_what_the_model_does_not_know_ends_the_search_and_is_not_taken_for_a_death(
-    place: Bench, monkeypatch: pytest.MonkeyPatch
+def test_a_request_that_the_model_does_not_know_ends_the_search(
+    environment: ExplorerEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def handler(*_: object) -> None:
         raise Unmodelled("a request")
 
-    monkeypatch.setattr(place, "handler", lambda _: handler)
+    monkeypatch.setattr(environment, "handler", lambda _: handler)
 
     with pytest.raises(Unmodelled):
-        play(place, SCENARIOS["order"], [], 0, plainest)
+        play(environment, SCENARIOS["order"], [], 0, plainest)
 
 
 @pytest.mark.parametrize("name", ["order", "email", "payment"])
-def test_what_is_kept_of_botocore_changes_no_schedule(place: Bench, name: str) -> None:
-    """Traces with its work kept, and with every request spelled and every answer read anew."""
+def test_the_cache_of_botocore_changes_no_schedule(environment: ExplorerEnvironment, name: str) -> None:
+    """Compare the traces with and without the cache."""
     schedules = []
-    for played in every_state(place, SCENARIOS[name], 1):
+    for played in every_state(environment, SCENARIOS[name], 1):
         schedules.append(spell(SCENARIOS[name], played.moves))
         if len(schedules) == 40:
             break
-    kept = [replay(place, schedule) for schedule in schedules]
+    kept = [replay(environment, schedule) for schedule in schedules]
 
-    with bench(keep=False) as anew:
+    with explorer_environment(keep=False) as anew:
         assert [replay(anew, schedule) for schedule in schedules] == kept
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_the_plainest_schedule_ends_well_and_in_one_state(place: Bench, scenario: Scenario) -> None:
-    """Two runs that end apart would tell of chance, or of time, that the bench does not hold."""
-    first, second = (play(place, scenario, [], 0, plainest) for _ in range(2))
+def test_the_simplest_schedule_breaks_nothing_and_ends_in_the_same_state_each_time(
+    environment: ExplorerEnvironment, scenario: Scenario
+) -> None:
+    """Two runs with different ends would depend on something that the environment does not control."""
+    first, second = (play(environment, scenario, [], 0, plainest) for _ in range(2))
 
     assert first.ended
     assert not first.broken

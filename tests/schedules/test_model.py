@@ -13,9 +13,9 @@ from moto import mock_aws
 from moto.core.models import botocore_stubber
 
 from tests.harness.tables import ORDERS_TABLE
-from tests.schedules.drawn import TABLES, Draw
 from tests.schedules.expressions import Unmodelled
 from tests.schedules.model import Model, read
+from tests.schedules.random_requests import TABLES, RandomRequests
 from tools.local.ministack import MiniStack, free_port
 
 CLIENT = {
@@ -123,16 +123,16 @@ def contents(client: Any) -> object:
     }
 
 
-def compare(model: Any, witness: Any, seed: int, requests: int) -> int:
+def compare(model: Any, other: Any, seed: int, requests: int) -> int:
     """Both answer the same requests; how many of them were refused."""
-    draw = Draw(seed)
+    draw = RandomRequests(seed)
     refused = 0
     for number in range(requests):
         operation, request = draw.request()
-        ours, theirs = answer(model, operation, request), answer(witness, operation, request)
+        ours, theirs = answer(model, operation, request), answer(other, operation, request)
         assert ours == theirs, f"seed {seed}, request {number}: {operation} {json.dumps(request)}"
         refused += isinstance(ours, tuple) and len(ours) == 3
-    assert contents(model) == contents(witness)
+    assert contents(model) == contents(other)
     return refused
 
 

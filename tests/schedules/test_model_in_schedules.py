@@ -1,7 +1,7 @@
-"""moto as a witness of the schedules themselves: what production code asked there, both answer alike.
+"""moto and the store model give the same answers to the requests of real schedules.
 
-Two things it can not witness, so they are not put to it: a transaction sent again under its token, which it would
-apply again, and the ledger, whose transactions are the sandbox's own affair.
+Two kinds of requests are left out. moto would apply a transaction again that is sent again under its token. And the
+transactions of the ledger belong to the payment sandbox.
 """
 
 from collections.abc import Iterator
@@ -15,18 +15,18 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from tests.schedules.bench import Bench
-from tests.schedules.drawn import TABLES
+from tests.schedules.botocore_cache import REAL
 from tests.schedules.dynamodb import Refused, Tables
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import every_state
+from tests.schedules.random_requests import TABLES
 from tests.schedules.scenarios import SCENARIOS
 from tests.schedules.test_model import CLIENT, create_tables
-from tests.schedules.wire import REAL
 
 MODEL = Tables.call
 
 
-class Witness:
+class MotoTables:
     """moto, brought to the model's state whenever a new schedule begins."""
 
     def __init__(self) -> None:
@@ -56,14 +56,14 @@ class Witness:
 
 
 @pytest.fixture
-def witness(
-    place: Bench,
+def moto_tables(
+    environment: ExplorerEnvironment,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Witness]:
+) -> Iterator[MotoTables]:
     with mock_aws(), monkeypatch.context() as patch:
         # moto takes hold of requests as well, by which the provider is reached.
-        patch.setattr(requests.adapters.HTTPAdapter, "send", place.to_provider)
-        it = Witness()
+        patch.setattr(requests.adapters.HTTPAdapter, "send", environment.to_provider)
+        it = MotoTables()
         with monkeypatch.context() as unseen:
             unseen.setattr(BaseClient, "_make_api_call", REAL)
             create_tables(it.client)
@@ -94,12 +94,14 @@ def witness(
 
 
 @pytest.mark.parametrize("name", ["order", "order-batch", "api", "api-reused", "email", "payment"])
-def test_moto_answers_what_is_asked_in_schedules_as_the_model_does(place: Bench, witness: Witness, name: str) -> None:
+def test_moto_answers_what_is_asked_in_schedules_as_the_model_does(
+    environment: ExplorerEnvironment, moto_tables: MotoTables, name: str
+) -> None:
     schedules = 0
-    for played in islice(every_state(place, SCENARIOS[name], 1), 60):
+    for played in islice(every_state(environment, SCENARIOS[name], 1), 60):
         assert not played.broken
         schedules += 1
 
-    assert not witness.differences
+    assert not moto_tables.differences
     assert schedules > 50
-    assert witness.asked > schedules
+    assert moto_tables.asked > schedules

@@ -2,18 +2,19 @@
 
 import pytest
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import replay
 
 SCHEDULES = {
-    # The false message claims and dies; being refused later it kept the key for its own, until the record expired.
+    # The worker of a wrong message claims and dies. When the message was refused later, its claim kept the key until
+    # the record expired.
     "a_false_request_whose_worker_died_does_not_hold_the_key": "payment-another:ppB+AApCCCC",
 }
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_what_was_broken_once_is_not_again(place: Bench, name: str) -> None:
-    trace, broken = replay(place, SCHEDULES[name])
+def test_a_schedule_that_once_broke_an_invariant_breaks_none(environment: ExplorerEnvironment, name: str) -> None:
+    trace, broken = replay(environment, SCHEDULES[name])
 
     assert trace
     assert not broken

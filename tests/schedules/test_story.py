@@ -1,13 +1,15 @@
-"""Short stories of many orders; `make verify` tells long ones."""
+"""Short stories of many orders. `make verify` runs long ones."""
 
 from collections.abc import Callable
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.story import tell
 
 
-def test_every_story_ends_well(place: Bench, record_property: Callable[[str, object], None]) -> None:
-    report = tell(place, stories=25, steps=25, same_each_time=True)
+def test_no_story_breaks_an_invariant(
+    environment: ExplorerEnvironment, record_property: Callable[[str, object], None]
+) -> None:
+    report = tell(environment, stories=25, steps=25, same_each_time=True)
 
     record_property("explored", report.row)
     assert not report.violations, "\n".join(what for _, what in report.violations)

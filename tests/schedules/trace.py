@@ -1,4 +1,4 @@
-"""A schedule for people: one line a request."""
+"""The trace of a schedule: one line per request."""
 
 import json
 import re
@@ -20,11 +20,11 @@ WORDS = {
 }
 
 
-def line(strand: str, call: Call, fault: Fault, answer: str) -> str:
+def line(thread: str, call: Call, fault: Fault, answer: str) -> str:
     """`A?   A    UpdateItem idempotency payment.charge#ord_1 → 200 …   (applied, the answer is lost)`"""
     told = f" → {_short(answer)}" if answer else ""
     said = f"   ({WORDS[fault]})" if WORDS[fault] else ""
-    return f"{strand + fault.value:<4} {strand:<4} {call.operation} {_about(call)}{told}{said}"
+    return f"{thread + fault.value:<4} {thread:<4} {call.operation} {_about(call)}{told}{said}"
 
 
 def _about(call: Call) -> str:
@@ -63,7 +63,7 @@ def _message(entry: dict[str, Any]) -> str:
 
 
 def _short(answer: str) -> str:
-    """Status, and the codes and states in the answer; never all of it."""
+    """Return the status, and the codes and states in the answer."""
     status, _, body = answer.partition(" ")
     said = re.findall(r'"(?:__type|Code|code|status|state|owner)": (?:{"S": )?"(?:aws#)?([^"]+)"', body)
     return " ".join([status, *dict.fromkeys(said)])

@@ -1,19 +1,19 @@
-"""Random walks: schedules drawn one by one, with more that goes wrong than can be explored in full."""
+"""Random walks: random schedules with more faults than a full search can explore."""
 
 import random
 import time
 
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import Report, play
 from tests.schedules.run import Run
 from tests.schedules.scenarios import Scenario
 
-FAULTS = 5  # at most, in one walk
-LIKELY = 0.08  # a move is a fault, where one is left
+FAULTS = 5  # the most faults of one walk
+LIKELY = 0.08  # the probability that a move is a fault
 
 
-def walk(bench: Bench, scenario: Scenario, walks: int, seed: int) -> Report:
-    """Walk so often. Each walk is a schedule that can be replayed."""
+def walk(environment: ExplorerEnvironment, scenario: Scenario, walks: int, seed: int) -> Report:
+    """Make a number of walks. Each walk is a schedule that can be replayed."""
     report = Report(scenario.name, FAULTS, walk=True)
     begun = time.process_time()
     for number in range(seed, seed + walks):
@@ -24,6 +24,6 @@ def walk(bench: Bench, scenario: Scenario, walks: int, seed: int) -> Report:
             faulty = [move for move in possible if not move.isalnum()]
             return rng.choice(faulty if faulty and rng.random() < LIKELY else plain)
 
-        report.enter(scenario, play(bench, scenario, [], FAULTS, choose))
+        report.enter(scenario, play(environment, scenario, [], FAULTS, choose))
     report.seconds = time.process_time() - begun
     return report

@@ -7,11 +7,18 @@ import pytest
 from tests.harness.driver import pipeline
 from tests.harness.every_path import every_path
 from tests.harness.moto_world import world
-from tests.harness.payment_fixtures import line, shop
+from tests.harness.observations import mailbox
+from tests.harness.payment_fixtures import payments, provider_connection
 from tests.harness.synth import STAGES, Synthesised, synthesise
-from tests.harness.witnesses import mailbox
 
-__all__ = ["every_path", "line", "mailbox", "pipeline", "shop", "world"]  # fixtures, besides those below
+__all__ = [
+    "every_path",
+    "mailbox",
+    "payments",
+    "pipeline",
+    "provider_connection",
+    "world",
+]  # fixtures, besides those below
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,15 @@ import pytest
 from aws_cdk import App, Stack
 
 from stacks.constructs.api import Api
+from stacks.deploy_inputs import output_name
 from stacks.sandbox import SandboxStack
-from stacks.settings import output_of, settings_from
+from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Client, SettingsError
 from tests.harness.synth import FLAGS, STAGES, Synthesised, new_app, synthesise
 from tests.stacks.test_functions import as_list
+from tools.deploy_inputs import OPTIONAL
 from tools.deployed import STACKS, stack_name
-from tools.optional import MAY_HAVE
 
 
 def test_prod_protects_its_tables_from_deletion(prod: Synthesised) -> None:
@@ -252,7 +253,7 @@ def test_outputs_keep_the_optional_deploy_inputs_without_email_addresses(tmp_pat
     context = {name.lower(): value for name, value in values.items()}
     outputs = synthesise(tmp_path, "prod", **STAGES["prod"] | context).outputs()
 
-    assert {name: outputs[output_of(name)] for name in MAY_HAVE["prod"]} == values | {"ALARM_EMAIL": "set"}
+    assert {name: outputs[output_name(name)] for name in OPTIONAL["prod"]} == values | {"ALARM_EMAIL": "set"}
 
 
 @pytest.mark.parametrize("stage", ["local", "sandbox"])

@@ -1,1 +1,1 @@
-"""A local AWS (MiniStack) of one's own, with the app deployed to it by the CDK CLI."""
+"""A local AWS (MiniStack) with the application deployed to it by the CDK CLI."""

@@ -1,4 +1,4 @@
-"""The real CDK CLI, pointed at the local AWS: bootstrap, synth, deploy."""
+"""The CDK CLI with the local AWS as its endpoint: bootstrap, synth, deploy."""
 
 import json
 import os
@@ -7,12 +7,11 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools.local.errors import LocalStackError
-from tools.local.ministack import REGION, ROOT, aws_environment, clean_environment
+from tools.local.ministack import REGION, ROOT, LocalStackError, aws_environment, clean_environment
 
-TOOLS = ROOT / ".venv" / "bin"  # node from PyPI
+TOOLS = ROOT / ".venv" / "bin"  # node is a package from PyPI
 CLI = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
-ACCOUNT = "000000000000"  # MiniStack's account for credentials that name none
+ACCOUNT = "000000000000"  # MiniStack's default account
 
 # "EffectivelyOnce-Pipeline |  7/42 | 9:41:00 | CREATE_COMPLETE | AWS::SQS::Queue | Orders ..."
 EVENT = re.compile(r"^(?P<stack>\S+) \|\s*(?P<done>\d+)/(?P<total>\d+) \|")
@@ -20,7 +19,7 @@ QUIETLY = {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_DISABLE_VERSION_CHECK": "tr
 
 
 class Cdk:
-    """One assembly (`<directory>/cdk.out`) on its way to one endpoint. All output goes to `<directory>/cdk-*.log`.
+    """One cloud assembly (`<directory>/cdk.out`) for one endpoint. Output goes to `<directory>/cdk-*.log`.
 
     `synth`: more arguments of `cdk synth`, such as another `--app`.
     """
@@ -35,15 +34,16 @@ class Cdk:
         self._environment = clean_environment() | aws_environment(endpoint, token) | QUIETLY | path
 
     def bootstrap(self) -> None:
-        # Away from cdk.json, as bootstrap would synthesise the app that it names, for nothing.
+        """Run `cdk bootstrap`, in a folder without cdk.json: otherwise it would synthesise the app."""
         self._run("bootstrap", f"aws://{ACCOUNT}/{REGION}", cwd=self._directory)
 
     def synth(self) -> None:
+        """Run `cdk synth`."""
         stage = ["-c", "stage=local", "-c", f"endpoint={self._endpoint}"]
         self._run("synth", "--quiet", "--output", str(self._assembly), *stage, *self._synth)
 
     def deploy(self, tell: Callable[..., None]) -> dict[str, dict[str, str]]:
-        """Deploy all stacks; the outputs of each by its name. `tell` hears of the resources as they come."""
+        """Deploy all stacks. Returns their outputs by stack. `tell` is called for each created resource."""
         outputs = self._directory / "cdk-outputs.json"
         counts: dict[str, tuple[int, int]] = {}
 
@@ -59,7 +59,7 @@ class Cdk:
         return found
 
     def stop(self) -> None:
-        """End what still runs, in whichever thread."""
+        """Kill all CLI processes that still run, in any thread."""
         for process in self._processes:
             process.kill()
 
@@ -87,6 +87,6 @@ class Cdk:
                     listen(line)
             failed = process.wait() != 0
         finally:
-            process.kill()  # only if we were interrupted is there anything left to kill
+            process.kill()  # it still runs only after an interruption
         if failed:
             raise LocalStackError(f"cdk {command} failed.", log=log)

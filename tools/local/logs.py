@@ -1,4 +1,4 @@
-"""What the functions themselves said: their log lines and the counts in their metric lines (EMF)."""
+"""The log lines of functions on the local AWS, and the counts in their metric lines (EMF)."""
 
 import json
 from collections import Counter
@@ -12,24 +12,24 @@ Line = dict[str, Any]
 
 
 def flush(running: Running, function_name: str) -> None:
-    """Have the function say its last words: MiniStack may hand a worker's last lines on only with its next call."""
+    """Invoke all workers of the function: MiniStack may deliver the last lines of a worker with its next call only."""
     client = running.client("lambda")
 
     def call(_: int) -> None:
         client.invoke(FunctionName=function_name, Payload=b'{"Records": []}')
 
     workers = len(running.workers(function_name))
-    with ThreadPoolExecutor(max_workers=max(1, workers)) as at_once:  # so that each goes to another worker
-        list(at_once.map(call, range(workers)))
+    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:  # at once, so that each call gets another worker
+        list(pool.map(call, range(workers)))
 
 
 def lines(running: Running, function_name: str) -> list[Line]:
-    """All JSON lines that the function logged, oldest first; other lines are left out."""
+    """Return all JSON lines that the function logged, oldest first."""
     return [line for text in texts(running, function_name) if (line := _parsed(text)) is not None]
 
 
 def texts(running: Running, function_name: str) -> list[str]:
-    """All lines that the function logged, oldest first."""
+    """Return all lines that the function logged, oldest first."""
     configuration = running.client("lambda").get_function_configuration(FunctionName=function_name)
     group = configuration.get("LoggingConfig", {}).get("LogGroup", f"/aws/lambda/{function_name}")
     logs = running.client("logs")
@@ -42,13 +42,13 @@ def texts(running: Running, function_name: str) -> list[str]:
     return found
 
 
-def counts(said: Iterable[Line]) -> Counter[tuple[str, str]]:
-    """The sums of all metrics, by operation and name, from the EMF lines among these.
+def counts(lines: Iterable[Line]) -> Counter[tuple[str, str]]:
+    """Return the sums of all metrics in the EMF lines, by operation and name.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     """
     sums: Counter[tuple[str, str]] = Counter()
-    for line in said:
+    for line in lines:
         for directive in line.get("_aws", {}).get("CloudWatchMetrics", []):
             for metric in directive["Metrics"]:
                 value = line[metric["Name"]]

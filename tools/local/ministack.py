@@ -1,4 +1,4 @@
-"""One MiniStack process: started on a port of its own, watched until it answers, ended with all its workers."""
+"""One MiniStack process: started on its own port, and stopped with all its workers."""
 
 import os
 import random
@@ -13,18 +13,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tools.local import processes
-from tools.local.errors import LocalStackError
 from tools.local.gateway import END_WITH_STDIN, TOKEN_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 REGION = "eu-central-1"
 START_DEADLINE_S = 60.0
-# Below the ephemeral range, so that nobody's outgoing connection sits on the port that was just found free.
+# Below the ephemeral range, so that no outgoing connection takes the port after it was found free.
 PORTS = range(20_000, 30_000)
 
 
+class LocalStackError(Exception):
+    """The local AWS or the deployment to it failed. The text ends with the last lines of the log."""
+
+    def __init__(self, message: str, log: Path | None = None, lines: int = 15) -> None:
+        super().__init__(message)
+        self.tail = log.read_text(errors="replace").splitlines()[-lines:] if log and log.exists() else []
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"  | {line}" for line in self.tail)])
+
+
 def aws_environment(endpoint: str, token: str) -> dict[str, str]:
-    """The variables that a client of the local AWS needs. They cannot reach a real account."""
+    """Return the variables that a client of the local AWS needs. They cannot reach a real account."""
     return {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_REGION": REGION,
@@ -36,12 +46,13 @@ def aws_environment(endpoint: str, token: str) -> dict[str, str]:
 
 
 def clean_environment() -> dict[str, str]:
-    """The caller's environment without its AWS settings: profiles, endpoints and credentials of real accounts."""
+    """Return the environment without AWS settings: no profiles, endpoints or credentials of real accounts."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
     return kept | {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
 def is_free(port: int) -> bool:
+    """Return whether a server can listen on this port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -52,16 +63,17 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
+    """Return a free port. Raises LocalStackError if none is found."""
     for port in random.sample(PORTS, 50):
         if is_free(port):
             return port
-    raise LocalStackError("No free port was found between 20000 and 30000: name one with PORT=.")
+    raise LocalStackError("No free port was found from 20000 to 29999. Name one: PORT=4567")
 
 
 class MiniStack:
-    """The process. Its log is `<directory>/ministack.log`; its workers' folders lie in `<directory>/tmp`.
+    """The process. Its log is `<directory>/ministack.log`. The folders of its workers are in `<directory>/tmp`.
 
-    Unless it `stays`, it ends with the process that started it, also when that one is killed.
+    Without `stays`, it ends with the process that started it, also if that process is killed.
     """
 
     def __init__(self, directory: Path, port: int, *, stays: bool = False) -> None:
@@ -75,28 +87,29 @@ class MiniStack:
 
     @property
     def pid(self) -> int:
+        """The process id. Raises LocalStackError before the start."""
         if self._process is None:
             raise LocalStackError("The local AWS was not started.")
         return self._process.pid
 
     def require_free_port(self) -> None:
-        """Raises LocalStackError if somebody else has the port."""
+        """Raise LocalStackError if another process has the port."""
         if not is_free(self.port):
-            raise LocalStackError(f"Port {self.port} is taken. Name another: PORT=4567, or none to have one found.")
+            raise LocalStackError(f"Port {self.port} is taken. Name another one (PORT=4567), or none for a free one.")
 
     def start(self, on_start: Callable[["MiniStack"], None] = lambda _: None) -> None:
-        """Start it, tell `on_start` at once, and wait until it answers.
+        """Start the process, call `on_start`, and wait until MiniStack answers.
 
-        Raises LocalStackError, with the end of its log, if it dies or is not there in time.
+        Raises LocalStackError with the end of the log if the process ends or does not answer in time.
         """
         self.tmp.mkdir(parents=True)
         settings = {
             "GATEWAY_PORT": str(self.port),
             "BIND_HOST": "127.0.0.1",
-            "IOT_MTLS_ENABLED": "0",  # its MQTT port would ignore BIND_HOST
+            "IOT_MTLS_ENABLED": "0",  # the MQTT port ignores BIND_HOST
             TOKEN_VARIABLE: self.token,  # the gateway demands it, Lambda workers inherit it
             "MINISTACK_REGION": REGION,
-            "TMPDIR": str(self.tmp),  # it leaves its workers' folders behind: ours go with this directory
+            "TMPDIR": str(self.tmp),  # MiniStack leaves the folders of its workers behind
         }
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -112,6 +125,7 @@ class MiniStack:
         self._wait_until_it_answers(self._process)
 
     def stop(self) -> None:
+        """Kill the process and its workers, and wait for its end."""
         if self._process is not None:
             self._process.poll()
             if self._process.returncode is None:
@@ -133,6 +147,7 @@ class MiniStack:
 
 
 def answers(endpoint: str) -> bool:
+    """Return whether MiniStack answers there."""
     try:
         with urllib.request.urlopen(f"{endpoint}/_ministack/health", timeout=2) as response:  # noqa: S310 - loopback
             return bool(response.status == 200)

@@ -1,4 +1,4 @@
-"""Processes, looked at from outside: who runs, since when, with which command line."""
+"""Processes of this machine: their start times and command lines, and how to end them."""
 
 import os
 import signal
@@ -11,9 +11,9 @@ PROC = Path("/proc")
 
 
 def started_at(pid: int) -> str | None:
-    """When the process started, in the kernel's own terms: together with the pid it names one process for ever.
+    """Return the start time of a process, as text of the kernel. Pid and start time together identify a process.
 
-    None if there is no such process, or only its zombie.
+    Returns None if there is no such process, or only its zombie.
     """
     if not PROC.is_dir():
         started, _, state = _ps(pid).rpartition(" ")
@@ -26,7 +26,7 @@ def started_at(pid: int) -> str | None:
 
 
 def find(command_part: str) -> list[int]:
-    """The processes whose command line holds `command_part`, oldest pid first."""
+    """Return the pids of processes whose command line contains `command_part`, in ascending order."""
     return sorted(pid for pid, command in _commands() if command_part in command)
 
 
@@ -36,13 +36,13 @@ def end_group(pid: int, grace_s: float = 5.0) -> None:
     Raises TimeoutError after `grace_s` seconds.
     """
     try:
-        os.killpg(pid, signal.SIGKILL)  # a local AWS holds nothing that would need a gentle end
+        os.killpg(pid, signal.SIGKILL)  # nothing of a local AWS needs a graceful end
     except ProcessLookupError:
         return
     deadline = time.monotonic() + grace_s
     while started_at(pid) is not None:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"process {pid} does not end")
+            raise TimeoutError(f"process {pid} still runs {grace_s:.0f} s after it was killed")
         time.sleep(0.02)
 
 
@@ -61,11 +61,11 @@ def _commands() -> Iterator[tuple[int, str]]:
 
 
 def _ps(pid: int) -> str:
-    ask = ["ps", "-o", "lstart=", "-o", "stat=", "-p", str(pid)]
-    shown = subprocess.run(ask, capture_output=True, text=True, check=False)
+    command = ["ps", "-o", "lstart=", "-o", "stat=", "-p", str(pid)]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
     return shown.stdout.strip()
 
 
 def _ps_all() -> str:
-    ask = ["ps", "-ax", "-o", "pid=", "-o", "command="]
-    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout
+    command = ["ps", "-ax", "-o", "pid=", "-o", "command="]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""A deployed app and how to reach it."""
+"""A deployed application on the local AWS, and clients for it."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +14,9 @@ from tools.local.ministack import aws_environment
 
 @dataclass(frozen=True)
 class Running:
-    """A deployed app and how to reach it. `tmp` holds the workers' folders of this local AWS and of no other.
+    """A deployed application on the local AWS. `tmp` holds the folders of this AWS's workers.
 
-    `token` is the session token that this local AWS demands.
+    `token` is the session token that this local AWS requires.
     """
 
     endpoint: str
@@ -26,6 +26,7 @@ class Running:
 
     @property
     def environment(self) -> dict[str, str]:
+        """The variables that a client needs."""
         return aws_environment(self.endpoint, self.token)
 
     @property
@@ -35,7 +36,7 @@ class Running:
 
     @property
     def session(self) -> Any:  # Any: the stubs know a client by its literal name only
-        """A boto3 session with the credentials of this local AWS, whatever the caller's own AWS settings are."""
+        """A boto3 session with the credentials of this local AWS. It ignores the AWS settings of the caller."""
         environment = self.environment
         return boto3.session.Session(
             aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
@@ -45,10 +46,10 @@ class Running:
         )
 
     def client(self, service: str) -> Any:
-        """A boto3 client of this local AWS."""
+        """Return a boto3 client of this local AWS."""
         config = Config(connect_timeout=2, read_timeout=20, max_pool_connections=32)
         return self.session.client(service, endpoint_url=self.endpoint, config=config)
 
     def workers(self, function_name: str) -> list[int]:
-        """The pids of the function's running workers."""
+        """Return the pids of the function's running workers."""
         return processes.find(f"{self.tmp}/ministack-lambda-{function_name}-")

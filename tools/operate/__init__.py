@@ -1,1 +1,1 @@
-"""What an operator runs against a deployed stage, on an account or on the laptop."""
+"""The operator's commands on a deployed stage, in an account or on the laptop."""

@@ -1,129 +1,138 @@
-"""An operator's commands (`make dlq`, `make audit`, ...): `python -m tools.operate <command> --stage <stage>`.
+"""The operator's commands (`make dlq`, `make audit`, ...): `python -m tools.operate <command> --stage <stage>`.
 
-Exit status: 0 nothing is wrong, 1 something is (a message is parked or could not be moved, the audit found something,
-nobody knows the order or the record), 2 it could not be told or done, was not consented to, or was interrupted.
+Exit status 0: nothing is wrong. 1: something is wrong (a message is parked or could not be moved, the audit found
+something, the order or the record is unknown). 2: the command failed, was interrupted, or consent was not given.
 """
 
 import argparse
 import json
-import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
 
 import stripe
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tools.account import Stop
-from tools.operate import audit as auditing
-from tools.operate import consent, dlq, forget, printing, redrive, switch, trace
-from tools.operate import discard as discarding
-from tools.operate import recover as recovering
+from tools.domain import ORDER_ID
+from tools.operate import audit, commands, dlq, printing, redrive, trace
 from tools.operate.deployment import Deployment, find
-from tools.progress import Steps
+from tools.progress import Steps, stderr
 
-COULD_NOT = 2
-QUEUE = "as in the stage's outputs: orders of OrdersQueueUrl and OrdersDlqUrl"
+FAILED = 2
+QUEUE_HELP = "a queue by its outputs: orders for OrdersQueueUrl and OrdersDlqUrl"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command; its exit status."""
-    asked = _parser().parse_args(arguments)
+def main(argv: list[str] | None = None) -> int:
+    """Run one command. Returns its exit status."""
+    arguments = _parser().parse_args(argv)
     try:
-        deployment = find(asked.stage)
-        printing.progress.print(f"{asked.command}: {deployment.where}", style="dim", markup=False)
-        command: Callable[[Deployment, argparse.Namespace], int] = asked.run
-        return command(deployment, asked)
+        deployment = find(arguments.stage)
+        stderr.print(f"{arguments.command}: {deployment.where}", style="dim", markup=False)
+        command: Callable[[Deployment, argparse.Namespace], int] = arguments.run
+        return command(deployment, arguments)
     except (Stop, ClientError, BotoCoreError, stripe.StripeError) as error:
-        printing.progress.print(f"\n{error}", style="red", markup=False)
+        stderr.print(f"\n{error}", style="red", markup=False)
     except KeyboardInterrupt:
-        printing.progress.print("\nInterrupted. Nothing is half-done: run it again.", style="red")
-    return COULD_NOT
+        stderr.print("\nInterrupted. It is safe to run it again.", style="red")
+    return FAILED
 
 
-def _dlq(deployment: Deployment, asked: argparse.Namespace) -> int:
-    with Steps(printing.progress) as steps, steps.step("looking into the DLQs"):
-        found = dlq.look_everywhere(deployment)
-    _say(asked, lambda: printing.dlq(found), dlq.report(deployment, found))
-    return int(not all(letters.is_empty for letters in found))
+def _dlq(deployment: Deployment, arguments: argparse.Namespace) -> int:
+    with Steps(stderr) as steps, steps.step("reading the DLQs"):
+        dlqs = dlq.look_everywhere(deployment)
+    report = {"queues": [contents.report for contents in dlqs]}
+    _print(deployment, arguments, lambda: printing.dlq(dlqs), report)
+    return int(not all(contents.is_empty for contents in dlqs))
 
 
-def _redrive(deployment: Deployment, asked: argparse.Namespace) -> int:
-    wish = redrive.Wish(asked.queue, asked.all, asked.reason, asked.max, asked.dry_run)
-    with Steps(printing.progress) as steps, steps.step(f"redriving {wish.queue}") as tell:
-        done = redrive.redrive(deployment, wish, lambda moved, total: tell(done=moved, total=total))
-    _say(asked, lambda: printing.redrive(wish, done), redrive.report(deployment, wish, done))
-    return int(not done.is_well)
+def _redrive(deployment: Deployment, arguments: argparse.Namespace) -> int:
+    selection = redrive.Selection(arguments.queue, arguments.all, arguments.reason, arguments.max, arguments.dry_run)
+    with Steps(stderr) as steps, steps.step(f"redriving {selection.queue}") as tell:
+        result = redrive.redrive(deployment, selection, lambda moved, total: tell(done=moved, total=total))
+    report = {"queue": selection.queue, "dry_run": selection.dry_run, **vars(result)}
+    _print(deployment, arguments, lambda: printing.redrive(selection, result), report)
+    return int(not result.succeeded)
 
 
-def _audit(deployment: Deployment, asked: argparse.Namespace) -> int:
-    verdict = auditing.Auditor(deployment, Steps(printing.progress), asked.age).run(asked.repair)
-    _say(asked, lambda: printing.audit(verdict), auditing.report(deployment, verdict))
-    return int(bool(verdict.wrong))
+def _audit(deployment: Deployment, arguments: argparse.Namespace) -> int:
+    result = audit.Auditor(deployment, Steps(stderr), arguments.age).run(arguments.repair)
+    _print(deployment, arguments, lambda: printing.audit(result), result.report)
+    return int(bool(result.wrong))
 
 
-def _trace(deployment: Deployment, asked: argparse.Namespace) -> int:
-    with Steps(printing.progress) as steps, steps.step(f"asking about {asked.order}"):
-        story = trace.trace(deployment, asked.order)
-    _say(asked, lambda: printing.trace(story), trace.report(deployment, story))
+def _trace(deployment: Deployment, arguments: argparse.Namespace) -> int:
+    with Steps(stderr) as steps, steps.step(f"reading about {arguments.order}"):
+        story = trace.trace(deployment, arguments.order)
+    _print(deployment, arguments, lambda: printing.trace(story), asdict(story))
     return int(not story.is_known)
 
 
-def _switch(deployment: Deployment, asked: argparse.Namespace) -> int:
-    on = asked.command == "resume"
-    with Steps(printing.progress) as steps, steps.step(f"{asked.queue}: {'resuming' if on else 'pausing'}"):
-        done = switch.switch(deployment, asked.queue, on=on)
-    _say(asked, lambda: printing.switched(done), switch.report(deployment, done))
+def _switch(deployment: Deployment, arguments: argparse.Namespace) -> int:
+    on = arguments.command == "resume"
+    with Steps(stderr) as steps, steps.step(f"{'resuming' if on else 'pausing'} {arguments.queue}"):
+        result = commands.switch(deployment, arguments.queue, on=on)
+    _print(deployment, arguments, lambda: printing.switched(result), asdict(result))
     return 0
 
 
-def _forget(deployment: Deployment, asked: argparse.Namespace) -> int:
-    image = forget.look(deployment, asked.key)
+def _forget(deployment: Deployment, arguments: argparse.Namespace) -> int:
+    key, image = arguments.key, commands.find_record(deployment, arguments.key)
+    shown = commands.visible_attributes(image or {})
     if image is not None:
-        forget.refuse(image, second_mail=asked.second_mail)
-        printing.record(forget.shown(image))
-        consent.require(
-            asked.key, "This record is deleted, and its step runs again when its event comes.", given=asked.yes
-        )
-        forget.forget(deployment, image)
-    _say(asked, lambda: printing.forgotten(asked.key, image), forget.report(deployment, asked.key, image))
+        commands.require_forgettable(image, second_mail=arguments.second_mail)
+        printing.record(shown)
+        question = "This record will be deleted. Its step runs again when the event arrives again."
+        commands.consent(key, question, given=arguments.yes)
+        commands.forget(deployment, image)
+    report = {"key": key, "forgotten": image is not None, "record": shown}
+    _print(deployment, arguments, lambda: printing.forgotten(key, image), report)
     return int(image is None)
 
 
-def _discard(deployment: Deployment, asked: argparse.Namespace) -> int:
-    ids = discarding.candidates(deployment, asked.queue, asked.reason)
-    file = discarding.file_of(deployment)
+def _discard(deployment: Deployment, arguments: argparse.Namespace) -> int:
+    queue, reason = arguments.queue, arguments.reason
+    ids = commands.discardable(deployment, queue, reason)
     if ids:
-        about = f"{len(ids)} messages leave the DLQ of {asked.queue} for {file}.\nThat file holds customers' data."
-        consent.require(f"{asked.queue} {asked.reason}", about, given=asked.yes)
-    done = discarding.discard(deployment, asked.queue, asked.reason, ids)
-    _say(asked, lambda: printing.discarded(done), discarding.report(deployment, done))
+        file = commands.discard_file(deployment)
+        question = (
+            f"{len(ids)} messages will be moved from the DLQ of {queue} to {file}.\nThat file holds customers' data."
+        )
+        commands.consent(f"{queue} {reason}", question, given=arguments.yes)
+    result = commands.discard(deployment, queue, reason, ids)
+    _print(deployment, arguments, lambda: printing.discarded(result), asdict(result))
     return 0
 
 
-def _recover(deployment: Deployment, asked: argparse.Namespace) -> int:
-    with Steps(printing.progress) as steps, steps.step(f"rows of {asked.copy}") as tell:
-        done = recovering.recover(deployment, asked.copy, lambda rows: tell(done=rows))
-    _say(asked, lambda: printing.recovered(done), recovering.report(deployment, asked.copy, done))
+def _recover(deployment: Deployment, arguments: argparse.Namespace) -> int:
+    with Steps(stderr) as steps, steps.step(f"rows of {arguments.copy}") as tell:
+        counts = commands.recover(deployment, arguments.copy, lambda rows: tell(done=rows))
+    names = ("put_back", "known_to_be_charged", "there_already")
+    report = {"from": arguments.copy, **{name: counts[name] for name in names}}
+    _print(deployment, arguments, lambda: printing.recovered(counts), report)
     return 0
 
 
-def _say(asked: argparse.Namespace, to_people: Callable[[], None], to_machines: dict[str, object]) -> None:
-    if asked.json:
-        print(json.dumps(to_machines, indent=2))
+def _print(
+    deployment: Deployment, arguments: argparse.Namespace, for_people: Callable[[], None], report: Mapping[str, Any]
+) -> None:
+    if arguments.json:
+        print(json.dumps({"stage": deployment.stage, **report}, indent=2))
     else:
-        to_people()
+        for_people()
 
 
 def _order_id(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", text):
-        raise argparse.ArgumentTypeError("which order? ORDER=ord_1")
+    if not ORDER_ID.fullmatch(text):
+        raise argparse.ArgumentTypeError("this is not an order id. ORDER=ord_1")
     return text
 
 
 def _whole(least: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
         return int(text)
 
     return parse
@@ -133,53 +142,47 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.operate", description=__doc__)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--stage", choices=("local", "sandbox", "prod"), default="local")
-    common.add_argument("--json", action="store_true", help="machine-readable, on standard output")
-    commands = parser.add_subparsers(dest="command", required=True)
+    common.add_argument("--json", action="store_true", help="print JSON on standard output")
+    agreed = argparse.ArgumentParser(add_help=False)
+    agreed.add_argument("--yes", action="store_true", help="do not ask for consent")
+    subparsers = parser.add_subparsers(dest="command", required=True)
 
-    look = commands.add_parser("dlq", parents=[common], help="what is parked, why, and since when")
-    look.set_defaults(run=_dlq)
+    def add(
+        name: str, run: Callable[[Deployment, argparse.Namespace], int], text: str, *, asks: bool = False
+    ) -> argparse.ArgumentParser:
+        command = subparsers.add_parser(name, parents=[common, agreed] if asks else [common], help=text)
+        command.set_defaults(run=run)
+        return command
 
-    move = commands.add_parser("redrive", parents=[common], help="parked messages back to their queue")
-    move.set_defaults(run=_redrive)
-    move.add_argument("queue", help=QUEUE)
-    move.add_argument("--dry-run", action="store_true", help="only say what would be moved")
-    move.add_argument("--max", type=_whole(1), help="so many messages at most")
-    which = move.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="also what was parked for good, for a reason")
-    which.add_argument("--reason", help="only what was parked for this reason")
+    add("dlq", _dlq, "list parked messages with reason and time")
 
-    walk = commands.add_parser("audit", parents=[common], help="orders of which the promise does not hold, or not yet")
-    walk.set_defaults(run=_audit)
-    walk.add_argument("--repair", action="store_true", help="send missing events again")
-    walk.add_argument("--age", type=_whole(0), help="seconds; younger facts are not judged (the sweep's age)")
+    command = add("redrive", _redrive, "move parked messages back to their queue")
+    command.add_argument("queue", help=QUEUE_HELP)
+    command.add_argument("--dry-run", action="store_true", help="only print what would be moved")
+    command.add_argument("--max", type=_whole(1), help="move at most so many messages")
+    selection = command.add_mutually_exclusive_group()
+    selection.add_argument("--all", action="store_true", help="also messages that a step parked for a reason")
+    selection.add_argument("--reason", help="only messages that were parked for this reason")
 
-    story = commands.add_parser("trace", parents=[common], help="one order's story")
-    story.set_defaults(run=_trace)
-    story.add_argument("order", type=_order_id)
+    command = add("audit", _audit, "list orders for which a guarantee is broken or late")
+    command.add_argument("--repair", action="store_true", help="send missing events again")
+    command.add_argument("--age", type=_whole(0), help="seconds; younger facts are not checked (default: as the sweep)")
 
-    yes = argparse.ArgumentParser(add_help=False)
-    yes.add_argument("--yes", action="store_true", help="you have consented")
+    add("trace", _trace, "print the story of one order").add_argument("order", type=_order_id)
+    add("pause", _switch, "stop the function of a queue from taking messages").add_argument("queue", help=QUEUE_HELP)
+    add("resume", _switch, "let the function take messages again").add_argument("queue", help=QUEUE_HELP)
 
-    for name, what in (("pause", "stop a queue's function from taking messages"), ("resume", "let it take them again")):
-        turn = commands.add_parser(name, parents=[common], help=what)
-        turn.set_defaults(run=_switch)
-        turn.add_argument("queue", help=QUEUE)
+    command = add("forget", _forget, "delete one idempotency record", asks=True)
+    command.add_argument("key", help="<operation>#<order id>")
+    command.add_argument("--second-mail", action="store_true", help="a second email is better than none")
 
-    record = commands.add_parser("forget", parents=[common, yes], help="delete one idempotency record")
-    record.set_defaults(run=_forget)
-    record.add_argument("key", help="<operation>#<order id>")
-    record.add_argument("--second-mail", action="store_true", help="a second mail is better than none")
+    command = add("discard", _discard, "move parked messages of one reason into a file", asks=True)
+    command.add_argument("queue", help=QUEUE_HELP)
+    command.add_argument("reason")
 
-    away = commands.add_parser("discard", parents=[common, yes], help="parked messages of one reason into a file")
-    away.set_defaults(run=_discard)
-    away.add_argument("queue", help=QUEUE)
-    away.add_argument("reason")
-
-    back = commands.add_parser(
-        "recover", parents=[common], help="order rows that are missing, from a copy of the table"
+    add("recover", _recover, "put missing order rows back from a copy of the table").add_argument(
+        "copy", help="the name of the copied table"
     )
-    back.set_defaults(run=_recover)
-    back.add_argument("copy", help="the copy's table name")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Finds a deployed stage: what its stacks put out, what its functions are told, and clients that reach it."""
+"""A deployed stage: its outputs, the environment of its functions, and clients and readers for it."""
 
 import functools
 import json
@@ -13,18 +13,20 @@ from botocore.exceptions import ClientError
 
 from tools import deployed
 from tools.account import Stop, current_account
+from tools.domain import PROVIDER
+from tools.ledger import Ledger
 from tools.local import state
-from tools.local.errors import LocalStackError
+from tools.local.ministack import LocalStackError
+from tools.tables import Tables
 
-RELAY = "relay"  # its failure queue has no source: nothing of it is redriven
-PROVIDER = "payment_sandbox"  # outside the pipeline: it is asked itself, and no log of its own is read
-# An operator can wait; botocore sends again what was throttled, slower each time.
+RELAY = "relay"  # its failure queue has no source queue, so its messages cannot be redriven
+# An operator can wait: botocore repeats throttled requests, more slowly each time.
 CONFIG = Config(connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 6})
 
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """A deployed stage. `where` says to a person which one it is."""
+    """A deployed stage. `where` names it for a person."""
 
     stage: str
     where: str
@@ -34,71 +36,83 @@ class Deployment:
 
     @functools.cache  # noqa: B019 - one deployment a process
     def client(self, service: str) -> Any:
-        """A boto3 client."""
+        """Return a boto3 client."""
         return self.session.client(service, endpoint_url=self.endpoint, config=CONFIG)
 
     def output(self, name: str) -> str:
-        """Raises Stop where the stacks have no such output."""
+        """Return an output of the stacks. Raises Stop if there is no such output."""
         if name not in self.outputs:
             raise Stop(f"The stacks of stage {self.stage} have no output {name}: deploy this version first.")
         return self.outputs[name]
 
     @property
     def queues(self) -> Sequence[str]:
-        """The pipeline's queues: each has its address and its DLQ's among the outputs. Raises Stop where none has."""
+        """The queues of the pipeline: those with a URL and a DLQ's URL in the outputs. Raises Stop if there is none."""
         found = [title.lower() for title in self._titles("QueueUrl") if f"{title}DlqUrl" in self.outputs]
         if not found:
-            raise Stop(f"The stacks of stage {self.stage} put out no queues: deploy this version first.")
+            raise Stop(f"The stacks of stage {self.stage} have no queues in their outputs: deploy this version first.")
         return found
 
     @property
     def functions(self) -> Sequence[str]:
-        """The pipeline's functions, called as their folders are."""
+        """The functions of the pipeline, named as their folders."""
         names = [re.sub(r"(?<!^)(?=[A-Z])", "_", title).lower() for title in self._titles("FunctionName")]
         return [name for name in names if name != PROVIDER]
 
+    def _titles(self, ending: str) -> Sequence[str]:
+        return sorted(name.removesuffix(ending) for name in self.outputs if name.endswith(ending))
+
     def require_queue(self, queue: str) -> None:
-        """Raises Stop where the stage has no such queue, naming those that it has."""
+        """Raise Stop with the names of all queues if the stage has no such queue."""
         if queue not in self.queues:
             raise Stop(f"Stage {self.stage} has no queue {queue!r}. QUEUE={'|'.join(self.queues)}")
 
     def queue_url(self, queue: str) -> str:
-        """Of a source queue."""
+        """Return the URL of a source queue."""
         self.require_queue(queue)
         return self.output(f"{queue.capitalize()}QueueUrl")
 
     def dlq_url(self, queue: str) -> str:
-        """Of a queue's DLQ; of the relay's failure queue."""
+        """Return the URL of a queue's DLQ, or of the relay's failure queue."""
         if queue == RELAY:
-            return self.told(RELAY)["DLQ_URL"]
+            return self.environment(RELAY)["DLQ_URL"]
         self.require_queue(queue)
         return self.output(f"{queue.capitalize()}DlqUrl")
 
     @functools.cache  # noqa: B019
     def configuration(self, function: str) -> Mapping[str, Any]:
-        """Of `functions/<function>`, as Lambda has it."""
+        """Return Lambda's configuration of `functions/<function>`."""
         title = "".join(word.capitalize() for word in function.split("_"))
         name = self.output(f"{title}FunctionName")
         found: Mapping[str, Any] = self.client("lambda").get_function_configuration(FunctionName=name)
         return found
 
-    def told(self, function: str) -> Mapping[str, str]:
-        """The function's environment: what the stage's settings came to."""
-        found: Mapping[str, str] = self.configuration(function)["Environment"]["Variables"]
-        return found
-
-    def _titles(self, ending: str) -> Sequence[str]:
-        return sorted(name.removesuffix(ending) for name in self.outputs if name.endswith(ending))
+    def environment(self, function: str) -> Mapping[str, str]:
+        """Return the environment variables of a function."""
+        variables: Mapping[str, str] = self.configuration(function)["Environment"]["Variables"]
+        return variables
 
     @property
     def routes(self) -> Mapping[str, str]:
-        """Queue URLs by event type, of the events that an order may wait for."""
-        found: Mapping[str, str] = json.loads(self.told("sweep")["ROUTES"])
-        return found
+        """The queue URLs by event type, for the events that an order can wait for."""
+        routes: Mapping[str, str] = json.loads(self.environment("sweep")["ROUTES"])
+        return routes
+
+    def tables(self) -> Tables:
+        """Return a reader of the two tables."""
+        return Tables(
+            self.client("dynamodb"), orders=self.output("OrdersTableName"), records=self.output("IdempotencyTableName")
+        )
+
+    def ledger(self) -> Ledger:
+        """Return a reader of the provider's ledger, with the address and the key of the payment function."""
+        variables = self.environment("payment")
+        secret = self.client("secretsmanager").get_secret_value(SecretId=variables["PROVIDER_SECRET_ARN"])
+        return Ledger(variables["PROVIDER_URL"], secret["SecretString"].strip())
 
 
 def find(stage: str) -> Deployment:
-    """The stage's stacks; for `local` those of `make up`, unless the environment names an endpoint.
+    """Return a stage by its stacks. `local` is what `make up` started, unless AWS_ENDPOINT_URL is set.
 
     Raises Stop saying what is missing.
     """
@@ -113,7 +127,7 @@ def find(stage: str) -> Deployment:
     try:
         outputs = deployed.outputs(account.session.client("cloudformation", config=CONFIG), stage)
     except ClientError as error:
-        raise Stop(f"The stacks can not be asked for: {error}") from None
+        raise Stop(f"Cannot read the stacks of stage {stage}: {error}") from None
     if not outputs:
         raise Stop(f"There are no stacks of stage {stage} in account {account.account}, region {account.region}{at}.")
     return Deployment(stage, f"{stage} in {account.name}{at}", outputs, account.session)

@@ -1,69 +1,60 @@
-"""What is parked, why, and since when: a look into each DLQ that changes nothing."""
+"""The contents of the DLQs: which messages are parked, why, and since when. Reading changes nothing."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tools.operate.deployment import RELAY, Deployment
-from tools.operate.parked import Parked, depth, read, visit
+from tools.queues import Parked, depth, parse_parked, walk
 
-MOST = 1000  # messages looked at in one DLQ: more say little, and each look hides them for a moment
+LIMIT = 1000  # messages read in one DLQ; reading hides them for a moment
 
 
 @dataclass(frozen=True)
-class Letters:
-    """What lies in one DLQ. `total` is SQS's own count, roughly; `whole`: all of them were looked at."""
+class DlqContents:
+    """The contents of one DLQ. `total` is SQS's approximate count. `complete`: all messages were read."""
 
     queue: str
     total: int
-    whole: bool
+    complete: bool
     messages: list[Parked]
 
     @property
     def by_reason(self) -> dict[str, int]:
-        """Of those looked at, the most frequent first."""
+        """The number of messages by reason, most frequent first."""
         return dict(Counter(message.reason for message in self.messages).most_common())
 
     @property
     def is_empty(self) -> bool:
-        """Nothing was seen, and SQS counts nothing."""
+        """No message was read, and SQS counts none."""
         return not self.messages and not self.total
 
+    @property
+    def report(self) -> dict[str, Any]:
+        """The contents as JSON values."""
+        return {
+            "queue": self.queue,
+            "parked": self.total,
+            "looked_at": len(self.messages),
+            "complete": self.complete,
+            "by_reason": self.by_reason,
+            "messages": [asdict(message) for message in self.messages],
+        }
 
-def look(deployment: Deployment, queue: str, most: int = MOST) -> Letters:
-    """Look into the DLQ of a queue, at `most` messages at most."""
+
+def look(deployment: Deployment, queue: str, limit: int = LIMIT) -> DlqContents:
+    """Read the DLQ of a queue, at most `limit` messages."""
     sqs, url = deployment.client("sqs"), deployment.dlq_url(queue)
-    counted = depth(sqs, url)
-    with visit(sqs, url) as walk:
-        messages = [read(message) for message in walk.messages(most)]
-    return Letters(queue, max(sum(counted.values()), len(messages)), walk.whole, messages)
+    total = depth(sqs, url).total
+    with walk(sqs, url) as walking:
+        messages = [parse_parked(message) for message in walking.messages(limit)]
+    return DlqContents(queue, max(total, len(messages)), walking.complete, messages)
 
 
-def look_everywhere(deployment: Deployment, most: int = MOST) -> list[Letters]:
-    """Look into every DLQ, at all of them at once: an empty one takes a second."""
-    deployment.client("sqs")  # made once, before the threads: a session is not for several
+def look_everywhere(deployment: Deployment, limit: int = LIMIT) -> list[DlqContents]:
+    """Read all DLQs at the same time: an empty one takes a second."""
+    deployment.client("sqs")  # made before the threads start: a boto3 session is not thread-safe
     deployment.dlq_url(RELAY)
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda queue: look(deployment, queue, most), (*deployment.queues, RELAY)))
-
-
-def report(deployment: Deployment, found: list[Letters]) -> dict[str, Any]:
-    """Machine-readable."""
-    return {
-        "stage": deployment.stage,
-        "queues": [
-            {
-                "queue": letters.queue,
-                "parked": letters.total,
-                "looked_at": len(letters.messages),
-                "complete": letters.whole,
-                "by_reason": letters.by_reason,
-                "messages": [
-                    {name: getattr(message, name) for name in Parked.__dataclass_fields__}
-                    for message in letters.messages
-                ],
-            }
-            for letters in found
-        ],
-    }
+        return list(pool.map(lambda queue: look(deployment, queue, limit), (*deployment.queues, RELAY)))

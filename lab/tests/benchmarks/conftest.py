@@ -2,33 +2,31 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from shared import aws
-from shared.idempotency import runtime
+from shared.idempotency import client, runtime
 
 from lab.benchmarks.environment import ENVIRONMENT
-from lab.benchmarks.line import Line
+from lab.benchmarks.fake_network import FakeNetwork
 from lab.peers import step
 
 
 @pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNetwork]:
     """As a benchmark sets it up; nothing of it outlives the test."""
     for name in set(os.environ):
         if name.startswith("AWS_"):
             monkeypatch.delenv(name)
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    made: dict[str, Any] = {}
-    monkeypatch.setattr(aws, "_clients", made)
-    caches = (runtime.engine, runtime.consumer, step.dynamodb, step.sqs)
+    before = runtime.install(runtime.Runtime())
+    caches = (step.dynamodb, step.sqs)
     for cache in caches:
         cache.cache_clear()
-    found = Line()
-    for client in (aws.client("dynamodb"), aws.client("sqs"), step.dynamodb(), step.sqs()):
-        found.put_on(client)
+    found = FakeNetwork()
+    for each in (client("dynamodb"), client("sqs"), step.dynamodb(), step.sqs()):
+        found.put_on(each)
     yield found
+    runtime.install(before)
     for cache in caches:
         cache.cache_clear()

@@ -1,4 +1,4 @@
-"""The page's server without a server, and lanes of which the witnesses say what a test wants."""
+"""Requests to the page's app without a server, and snapshots with given states."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -8,12 +8,12 @@ from typing import Any
 from starlette.types import ASGIApp, Message
 from tools.local.observe import QUEUES, Depth, Mail
 
-from lab.console.book import Book, Entry
-from lab.console.look import Seen, Sight
-from lab.contrast.verdict import Witnessed
-from lab.demo.lanes import NAIVE, OURS, Lane
-from lab.faults.arm import Injected
+from lab.console.sent_orders import SentOrder, SentOrders
+from lab.console.snapshot import Snapshot, VariantSnapshot
+from lab.faults.fault_table import InjectedFault
 from lab.faults.journal import Delivery
+from lab.variants import NAIVE, THIS_REPO, Variant
+from lab.variants.observation import Observation
 
 HOST = "127.0.0.1:8080"
 WITHIN_S = 10.0  # an endless answer would be no refusal
@@ -59,43 +59,43 @@ def ask(app: ASGIApp, method: str, path: str, **headers: str | None) -> Answer:
     return Answer(start["status"], told, b"".join(message.get("body", b"") for message in came[1:]).decode())
 
 
-def row(entry: Entry, state: str, **more: Any) -> dict[str, Any]:
+def row(entry: SentOrder, state: str, **more: Any) -> dict[str, Any]:
     return {"order_id": entry.order_id, "state": state, **more}
 
 
-def done(entry: Entry) -> dict[str, Any]:
+def done(entry: SentOrder) -> dict[str, Any]:
     return row(entry, "paid", mailed_at="2026-01-01T00:00:03Z")
 
 
-def charges(entry: Entry, count: int = 1) -> list[dict[str, Any]]:
+def charges(entry: SentOrder, count: int = 1) -> list[dict[str, Any]]:
     made = {"status": "succeeded", "amount": 2500, "currency": "eur", "created": 1_767_225_601}
     return [{"id": f"ch_{n}", "metadata": {"order_id": entry.order_id}, **made} for n in range(count)]
 
 
-def mails(lane: Lane, entry: Entry, count: int = 1) -> list[Mail]:
-    address = lane.address(entry.expected.email)
+def mails(variant: Variant, entry: SentOrder, count: int = 1) -> list[Mail]:
+    address = variant.address(entry.expected.email)
     return [Mail((address,), "Receipt", "", f"m-{n}", 1_767_225_602_000) for n in range(count)]
 
 
 def seen(
-    lane: Lane,
+    variant: Variant,
     *,
     rows: Iterable[dict[str, Any]] = (),
     charged: Iterable[dict[str, Any]] = (),
     mailed: Iterable[Mail] = (),
-    waiting: Iterable[Entry] = (),
-    parked: Iterable[Entry] = (),
+    waiting: Iterable[SentOrder] = (),
+    parked: Iterable[SentOrder] = (),
     deliveries: Sequence[Delivery] = (),
-    faults: Sequence[Injected] = (),
+    faults: Sequence[InjectedFault] = (),
     busy: dict[str, int] | None = None,
     provider: bool = True,
-) -> Seen:
-    """A lane; its queues hold nothing but what `waiting` and `parked` name, on the payments queue."""
+) -> VariantSnapshot:
+    """A variant; its queues hold nothing but what `waiting` and `parked` name, on the payments queue."""
     on_the_way = frozenset(entry.order_id for entry in waiting)
     dead = frozenset(entry.order_id for entry in parked)
-    return Seen(
-        lane,
-        Witnessed(list(charged), list(mailed), list(rows), on_the_way, dead),
+    return VariantSnapshot(
+        variant,
+        Observation(list(charged), list(mailed), list(rows), on_the_way, dead),
         {name: Depth(len(on_the_way) if name == "Payments" else 0, 0, 0) for name in QUEUES},
         {name: len(dead) if name == "Payments" else 0 for name in QUEUES},
         deliveries,
@@ -105,6 +105,8 @@ def seen(
     )
 
 
-def sight(book: Book, naive: Seen | None = None, ours: Seen | None = None) -> Sight:
-    lanes = (naive or seen(NAIVE), ours or seen(OURS))
-    return Sight(book.run, book.entries(), book.total, book.armed, lanes)
+def snapshot(
+    sent_orders: SentOrders, naive: VariantSnapshot | None = None, this_repo: VariantSnapshot | None = None
+) -> Snapshot:
+    variants = (naive or seen(NAIVE), this_repo or seen(THIS_REPO))
+    return Snapshot(sent_orders.run, sent_orders.all(), sent_orders.total, sent_orders.armed, variants)

@@ -1,5 +1,5 @@
 from tests.harness.driver import pipeline
-from tests.harness.payment_fixtures import line, shop
-from tests.harness.witnesses import mailbox
+from tests.harness.observations import mailbox
+from tests.harness.payment_fixtures import payments, provider_connection
 
-__all__ = ["line", "mailbox", "pipeline", "shop"]
+__all__ = ["mailbox", "payments", "pipeline", "provider_connection"]

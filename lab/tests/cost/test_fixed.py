@@ -6,7 +6,7 @@ from tests.harness.synth import STAGES, synthesise
 from tests.stacks.test_observability import alarms, watched
 
 from lab.cost import assumptions
-from lab.cost.ours import QUEUES
+from lab.cost.this_repo import QUEUES
 
 
 def test_the_price_has_the_alarm_metrics_and_the_dashboard_of_the_stages_that_it_is_for(tmp_path: Path) -> None:

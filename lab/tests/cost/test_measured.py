@@ -9,7 +9,7 @@ import pytest
 from tests.harness.driver import Pipeline
 
 from lab.cost.counts import PATH, WRITE, stored
-from lab.cost.measuring import measure
+from lab.cost.measurement import measure
 
 LOGS = "log_bytes"  # a log line names its line in the source, so that other lines move it by a digit
 
@@ -18,12 +18,12 @@ def test_the_stored_counts_are_what_a_run_measures(pipeline: Pipeline, monkeypat
     measured = measure(pipeline, monkeypatch)
     if WRITE in os.environ:
         PATH.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n")
-    counted, kept = dict(_flat(measured)), dict(_flat(stored()))
+    counted, known = dict(_flat(measured)), dict(_flat(stored()))
     assert {name: count for name, count in counted.items() if LOGS not in name} == {
-        name: count for name, count in kept.items() if LOGS not in name
+        name: count for name, count in known.items() if LOGS not in name
     }
     assert {name: count for name, count in counted.items() if LOGS in name} == pytest.approx(
-        {name: count for name, count in kept.items() if LOGS in name}, rel=0.05
+        {name: count for name, count in known.items() if LOGS in name}, rel=0.05
     )
 
 

@@ -31,7 +31,7 @@ def test_each_message_is_noted_with_its_end_and_whether_it_failed(path: Path) ->
     answer = {"batchItemFailures": [{"itemIdentifier": "m-2"}]}
     assert handled(path, lambda *_: answer, message("ord_1", "m-1"), message("ord_2", "m-2", 3)) is answer
     one, two = Journal(path).read()
-    assert (one.lane, one.function, one.order, one.receive, one.failed) == ("naive", "payment", "ord_1", 1, False)
+    assert (one.variant, one.function, one.order, one.receive, one.failed) == ("naive", "payment", "ord_1", 1, False)
     assert (two.order, two.message, two.receive, two.failed) == ("ord_2", "m-2", 3, True)
     assert one.ended_at_ms is not None
     assert one.ended_at_ms >= one.at_ms
@@ -54,24 +54,6 @@ def test_where_the_handler_raises_all_have_failed(path: Path) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the handler's own, unchanged
         handled(path, raises, message("ord_1", "m-1"), message("ord_2", "m-2"))
     assert [each.failed for each in Journal(path).read()] == [True, True]
-
-
-def test_an_ended_invocation_is_no_work_any_more(path: Path) -> None:
-    handled(path, lambda *_: None, message("ord_1", "m-1"))
-    journal = Journal(path)
-    (delivery,) = journal.read()
-    assert journal.at_work([delivery.pid]) == set()
-
-
-def test_what_is_no_order_is_noted_without_one(path: Path) -> None:
-    handled(path, lambda *_: None, message("ord_1", "m-1") | {"body": "no JSON"})
-    assert [each.order for each in Journal(path).read()] == [""]
-
-
-def test_streams_and_empty_calls_leave_no_line(path: Path) -> None:
-    handled(path, lambda *_: None)
-    handled(path, lambda *_: None, {"eventID": "1", "dynamodb": {}})
-    assert Journal(path).read() == []
 
 
 def test_a_line_that_is_being_written_is_read_the_next_time(path: Path) -> None:

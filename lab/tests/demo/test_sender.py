@@ -1,16 +1,16 @@
-"""Every lane gets the same orders as often, up to a stated number; by the API only ours."""
+"""Every variant gets the same orders as often, up to a limit. Only this repository gets orders by the API."""
 
 from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
 import pytest
-from tools.orders_client import Response
+from tools.domain import Response
 
 from lab.demo import sender as senders
-from lab.demo.lanes import NAIVE, OURS, POWERTOOLS
 from lab.demo.plan import plan, schedule
 from lab.demo.sender import NotAccepted, Sender, Tally
+from lab.variants import NAIVE, POWERTOOLS, THIS_REPO
 
 ORDERS = list(islice(plan(seed=7), 20))
 BY_QUEUE = [order for order in ORDERS if not order.by_api]
@@ -34,16 +34,16 @@ class Api:
 def queues(monkeypatch: pytest.MonkeyPatch) -> list[Queue]:
     made = [Queue(), Queue(), Queue()]
     left = cycle(made)
-    monkeypatch.setattr(senders, "local_queue", lambda _: next(left))
-    monkeypatch.setattr(senders, "local_api", lambda _: Api())
-    monkeypatch.setattr(type(OURS), "of", lambda *_: None)
+    monkeypatch.setattr(senders, "orders_queue", lambda _: next(left))
+    monkeypatch.setattr(senders, "api_client", lambda _: Api())
+    monkeypatch.setattr(type(THIS_REPO), "of", lambda *_: None)
     return made
 
 
 def send(most: int, due: str = "") -> Tally:
     running: Any = None
-    sender = Sender(running, FAST, [NAIVE, POWERTOOLS], most, lambda key: key == due)
-    sender.send(schedule(ORDERS, seed=7), told=lambda: None)
+    sender = Sender(running, [NAIVE, POWERTOOLS], most, lambda key: key == due)
+    sender.send(schedule(ORDERS, FAST, seed=7), on_sent=lambda: None)
     return sender.tally
 
 
@@ -51,38 +51,12 @@ def ids(queue: Queue) -> list[str]:
     return sorted(event["data"]["order_id"] for event in queue.got)
 
 
-def test_all_lanes_get_the_same_orders_as_often(queues: list[Queue]) -> None:
+def test_all_variants_get_the_same_orders_as_often(queues: list[Queue]) -> None:
     tally = send(most=100)
-    ours, naive, powertools = map(ids, queues)
-    assert ours == naive == powertools == sorted(order.key for order in BY_QUEUE for _ in range(order.arrivals))
+    this_repo, naive, powertools = map(ids, queues)
+    assert this_repo == naive == powertools == sorted(order.key for order in BY_QUEUE for _ in range(order.arrivals))
     assert {order.order_id for order in tally.shared} == {order.key for order in BY_QUEUE}
     assert len(tally.shared) == len(BY_QUEUE)
-
-
-def test_with_a_limit_the_others_get_that_many_whole_orders_and_ours_all(queues: list[Queue]) -> None:
-    tally = send(most=3)
-    ours, naive, _ = map(ids, queues)
-    shared = {order.order_id for order in tally.shared}
-    assert len(shared) == 3
-    assert naive == sorted(id for id in ours if id in shared)
-    assert set(ours) == {order.key for order in BY_QUEUE}
-
-
-def test_orders_that_a_fault_is_due_for_are_the_first_that_the_others_get(queues: list[Queue]) -> None:
-    assert queues
-    for order in BY_QUEUE[:1] + BY_QUEUE[-1:]:
-        (shared,) = send(most=1, due=order.key).shared
-        assert shared.order_id == order.key
-
-
-def test_every_arrival_is_noted_with_what_the_provider_will_do(queues: list[Queue]) -> None:
-    tally = send(most=3)
-    assert queues
-    assert len(tally.sends) == sum(order.arrivals for order in ORDERS)
-    (drops,) = {order.key for order in ORDERS if order.payment_method == "pm_sandbox_drop"}
-    told = {each.how for each in tally.sends if each.order_id.endswith(drops)}
-    assert len(told) == 1
-    assert told.pop().endswith("; the provider will charge and drop the line")
 
 
 def test_the_same_key_with_two_orders_is_no_run() -> None:

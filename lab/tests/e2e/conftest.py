@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 
-from lab.tests.e2e.tab import Tab
+from lab.tests.e2e.console_tab import Tab
 
 
 @pytest.fixture

@@ -5,6 +5,6 @@ import sys
 
 from tests.harness.http_lambda import Context
 
-from lab.faults.entry import handler
+from lab.faults.wrapped_handler import handler
 
 print(json.dumps(handler(json.load(sys.stdin), Context(remaining_ms=120_000))))  # noqa: T201 - its answer

@@ -15,23 +15,23 @@ import pytest
 from botocore.config import Config
 from botocore.httpsession import URLLib3Session
 from requests.adapters import HTTPAdapter
-from shared import aws
+from shared.idempotency import client
 from tests.harness.http_lambda import serve
 from tests.harness.interceptor import Killed
 from tests.harness.moto_world import ENVIRONMENT, World
-from tests.harness.payment_fixtures import line, shop
+from tests.harness.payment_fixtures import payments, provider_connection
 
 from lab.faults import hooks
-from lab.faults.arm import Faults, Injected
+from lab.faults.apply_fault import Machine
+from lab.faults.fault_table import FaultTable, InjectedFault
 from lab.faults.plan import Fault, Kind
-from lab.faults.strike import Machine
 from lab.faults.worker import Handler, Setup, Stall, Worker
 from lab.tests.faults.gateway import Gateway
 
-__all__ = ["line", "shop"]
+__all__ = ["payments", "provider_connection"]
 
 ROOT = Path(__file__).parents[3]
-LANE = "ours"
+VARIANT = "this-repo"
 KILLED = "killed"
 NEVER = 0.0  # percent
 
@@ -43,7 +43,7 @@ class Bench:
     world: World
     gateway: Gateway
     url: str
-    faults: Faults
+    faults: FaultTable
     slept: list[float] = field(default_factory=list)
 
     def client(self, service: str) -> Any:
@@ -51,9 +51,9 @@ class Bench:
         config = Config(connect_timeout=5, read_timeout=15, retries={"mode": "standard", "total_max_attempts": 1})
         return boto3.client(service, endpoint_url=self.url, config=config)  # type: ignore[call-overload]
 
-    def injected(self) -> list[Injected]:
+    def injected(self) -> list[InjectedFault]:
         """What is in the table of faults, by order."""
-        return sorted(self.faults.injected(LANE), key=lambda injected: injected.id)
+        return sorted(self.faults.injected(VARIANT), key=lambda injected: injected.id)
 
     def kinds(self) -> list[Kind]:
         return [injected.kind for injected in self.injected()]
@@ -70,17 +70,17 @@ class Bench:
     ) -> Worker:
         """A worker in this process, with a fault armed for it. Its death is the exception Killed."""
         if fault:
-            self.faults.arm(LANE, function, fault)
+            self.faults.arm(VARIANT, function, fault)
         stall = Stall(remaining_s=80.0, again_s=83.5, until_s=90.0, queue_url=self.world.queues["payments"])
-        setup = Setup(LANE, function, seed, percent, slow_s=0.5, stall=stall)
-        faults = Faults(self.client("dynamodb"), "faults")
+        setup = Setup(VARIANT, function, seed, percent, slow_s=0.5, stall=stall)
+        faults = FaultTable(self.client("dynamodb"), "faults")
         machine = Machine(_die, sleep or self.slept.append, lambda: 0.0)
         return Worker(real, faults, self.client("sqs"), setup, machine)
 
     def run(self, function: str, event: dict[str, Any], fault: Fault | None = None, **environment: str) -> Any:
         """Hand an event to the function in a process of its own; its answer, or KILLED."""
         if fault:
-            self.faults.arm(LANE, function, fault)
+            self.faults.arm(VARIANT, function, fault)
         done = subprocess.run(
             [sys.executable, "-m", "lab.tests.faults.child"],
             cwd=ROOT,
@@ -94,7 +94,7 @@ class Bench:
                 "DLQ_URL": f"{self.url}/123456789012/dlq",
                 "FAULTS_HANDLER": f"functions.{function}.handler.handler",
                 "FAULTS_TABLE": "faults",
-                "FAULTS_LANE": LANE,
+                "FAULTS_VARIANT": VARIANT,
                 "FAULTS_FUNCTION": function,
                 "FAULTS_SEED": "1",
                 "FAULTS_PERCENT": "0",
@@ -128,10 +128,10 @@ def bench(world: World) -> Iterator[Bench]:
         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    gateway = Gateway(aws.client, world.queues)
+    gateway = Gateway(client, world.queues)
     with serve(gateway.handler) as url, pytest.MonkeyPatch.context() as patch:
-        # Installed anew for each test: moto, too, replaces what requests sends with, and takes ours away when it ends.
+        # Install the hooks for each test: moto replaces the same functions, and restores them when it ends.
         patch.setattr(hooks, "_installed", False)
         patch.setattr(URLLib3Session, "send", URLLib3Session.send)
         patch.setattr(HTTPAdapter, "send", HTTPAdapter.send)
-        yield Bench(world, gateway, url, Faults(world.dynamodb, "faults"))
+        yield Bench(world, gateway, url, FaultTable(world.dynamodb, "faults"))

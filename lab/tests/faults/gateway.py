@@ -1,6 +1,6 @@
 """AWS behind a real socket: JSON requests are carried out by moto through the test's own clients.
 
-moto answers before botocore would send, so under it alone nothing ever passes the hooks; a subprocess can not reach it
+moto answers before botocore would send, so no request would pass the hooks, and a subprocess cannot reach it
 at all.
 """
 

@@ -8,7 +8,7 @@ import pytest
 from shared.idempotency import outbox
 from shared.orders.events import OrderPaid, OrderPlaced
 from tests.harness import samples
-from tests.harness.shop import Delivery, Shop
+from tests.harness.payment import Delivery, Payments
 
 from lab.faults.plan import Fault, Kind, plan
 from lab.tests.faults.conftest import KILLED, Bench
@@ -57,21 +57,21 @@ def _dies_once(seed: int, order: str) -> bool:
 
 @pytest.mark.parametrize(("kind", "charged"), [(BEFORE, []), (AFTER, [("succeeded", 2500)])])
 def test_a_payment_worker_that_dies_at_its_charge_has_charged_once_or_not_and_the_next_one_ends_it(
-    bench: Bench, shop: Shop, kind: Kind, charged: list[tuple[str, int]]
+    bench: Bench, payments: Payments, kind: Kind, charged: list[tuple[str, int]]
 ) -> None:
-    delivery = Delivery(shop.order(), "message-1")
+    delivery = Delivery(payments.order(), "message-1")
     provider = {name: os.environ[name] for name in ("PROVIDER_URL", "PROVIDER_SECRET_ARN")}
     patience = {"PROVIDER_CONNECT_TIMEOUT_S": "1", "PROVIDER_READ_TIMEOUT_S": "5", "STEP_NEEDS_S": "15"}
 
     assert bench.run("payment", {"Records": [delivery.record()]}, Fault(kind), **provider, **patience) == KILLED
 
-    assert shop.charges() == charged
-    assert shop.state() == "placed"
+    assert payments.charges() == charged
+    assert payments.state() == "placed"
     [injected] = bench.injected()
     assert (injected.kind, injected.order, injected.function) == (kind, "ord_1", "payment")
 
-    shop.until_quiet(delivery)  # by the test's clock its lease is long over
-    shop.settled_once()
+    payments.until_quiet(delivery)  # by the test's clock its lease is long over
+    payments.settled_once()
 
 
 def test_a_relay_that_dies_in_mid_batch_has_sent_a_part_and_sends_all_when_the_batch_comes_again(bench: Bench) -> None:

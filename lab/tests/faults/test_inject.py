@@ -11,8 +11,7 @@ from stacks.settings import Settings, settings_from
 from stacks.times import RequestBudget, SettingsError, Times
 from tests.harness.synth import STAGES, Synthesised, new_app, read
 
-from lab.faults import inject as injection
-from lab.faults.inject import FaultsTable, Stall, inject, spare_for_stalls
+from lab.faults.inject import FaultTableConstruct, inject, spare_for_stalls
 from lab.faults.worker import Setup
 from lab.faults.worker import Stall as SetupStall
 
@@ -47,8 +46,8 @@ def injected(
         permissions=[allow("arn:aws:sqs:eu-west-1:123456789012:q", "sqs:SendMessage")],
         module=how.pop("module", None),
     )
-    how = {"lane": "ours", "seed": 7, "percent": 12.5, "step_needs_s": timing.step_needs_s} | how
-    inject(function, FaultsTable(stack, settings=settings), settings=settings, **how)
+    how = {"variant": "this-repo", "seed": 7, "percent": 12.5, "step_needs_s": timing.step_needs_s} | how
+    inject(function, FaultTableConstruct(stack, settings=settings), settings=settings, **how)
     return read(app, outdir, stage)
 
 
@@ -62,17 +61,17 @@ def test_a_function_gets_the_other_entry_and_keeps_what_it_had(tmp_path: Path) -
     function = the_function(found)
     environment = function["Environment"]["Variables"]
 
-    assert function["Handler"] == "lab.faults.entry.handler"
+    assert function["Handler"] == "lab.faults.wrapped_handler.handler"
     assert environment["FAULTS_HANDLER"] == "functions.payment.handler.handler"
     assert environment["FAULTS_TABLE"] == found.outputs()["FaultsTableName"] == "<Faults/Table>"
     assert environment["QUEUE_URL"] == "the-queue"
     assert Setup.of(environment) == Setup(
-        lane="ours",
+        variant="this-repo",
         function="payment",
         seed=7,
         percent=12.5,
         slow_s=0.5,
-        stall=SetupStall(remaining_s=6.4, again_s=8.4, until_s=12.4, queue_url="the-queue"),
+        stall=SetupStall(remaining_s=6.4, again_s=8.4, until_s=11.4, queue_url="the-queue"),
     )
 
 
@@ -93,7 +92,7 @@ def test_it_may_write_to_the_table_of_faults_and_no_more_than_before_otherwise(t
 
 @pytest.mark.parametrize(
     ("module", "own"),
-    [(None, "functions/payment/handler.py"), ("lab.peers.naive.payment", "lab/peers/naive/payment.py")],
+    [(None, "functions/payment/handler.py"), ("lab.naive.payment", "lab/naive/payment.py")],
 )
 def test_it_is_shipped_with_its_own_package_and_the_faults_under_the_paths_of_the_tests(
     tmp_path: Path, module: str | None, own: str
@@ -103,53 +102,14 @@ def test_it_is_shipped_with_its_own_package_and_the_faults_under_the_paths_of_th
     files = {str(file.relative_to(asset)) for file in asset.rglob("*") if file.is_file()}
     package = own.rpartition("/")[0]
 
-    assert {own, "lab/__init__.py", "lab/faults/entry.py", "lab/faults/__init__.py"} <= files
+    assert {own, "lab/__init__.py", "lab/faults/wrapped_handler.py", "lab/faults/__init__.py"} <= files
     assert all(file.startswith((f"{package}/", "lab/faults/")) or file.count("/") == 1 for file in files)
     assert {file for file in files if file.count("/") == 1} <= {"lab/__init__.py", "functions/__init__.py"}
     assert the_function(found)["Code"]["S3Key"] == f"{asset.name.removeprefix('asset.')}.zip"
-
-
-def test_what_has_no_lease_is_told_of_no_stall(tmp_path: Path) -> None:
-    environment = the_function(injected(tmp_path, name="order", calls=RequestBudget(aws=1)))["Environment"]["Variables"]
-    assert Setup.of(environment).stall is None
 
 
 def test_no_production_stage_is_synthesised_with_it(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="stage prod with injected faults"):
         injected(tmp_path, stage="prod")
     with pytest.raises(SettingsError, match="stage prod with injected faults"):
-        FaultsTable(Stack(new_app(tmp_path, "prod"), "a-faulty"), settings=settings_of("prod"))
-
-
-@pytest.mark.parametrize(
-    ("how", "why"),
-    [
-        (
-            {"settings": settings_from(({"stage": "local"} | STAGES["local"]).get)},
-            "its timeout is 7 s: .* spare_s of 9",
-        ),
-        ({"operation": "sweep"}, "faults in 'sweep': plan.py knows order, payment, email, relay"),
-        ({"percent": 101}, "faults in 101 %"),
-        ({"lane": "a#b"}, "lane 'a#b'"),
-        ({"step_needs_s": None}, "without step_needs_s"),
-    ],
-)
-def test_what_could_not_be_as_stated_is_refused(tmp_path: Path, how: dict[str, Any], why: str) -> None:
-    with pytest.raises(SettingsError, match=why):
-        injected(tmp_path, **how)
-
-
-@pytest.mark.parametrize("stage", ["local", "sandbox"])
-@pytest.mark.parametrize("calls", [PAYMENT, RequestBudget(aws=5)], ids=["payment", "email"])
-def test_with_the_stated_spare_time_a_stall_outlives_the_lease_and_fits_the_timeout(
-    stage: str, calls: RequestBudget
-) -> None:
-    times = settings_of(stage).times
-    timing = times.timing(calls)
-    stall = Stall.of(times, timing.step_needs_s)
-
-    assert stall.remaining_s > timing.step_needs_s  # it starts
-    lease_over_s = stall.remaining_s + times.lease_skew_s
-    assert stall.again_s - 1 >= lease_over_s - 1e-9  # in whole seconds too; sooner it would find the claim busy
-    assert stall.until_s > stall.again_s
-    assert stall.until_s + injection.FINISH_S <= timing.timeout_s
+        FaultTableConstruct(Stack(new_app(tmp_path, "prod"), "a-faulty"), settings=settings_of("prod"))

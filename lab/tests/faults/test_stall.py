@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from functions.payment.handler import handler
-from tests.harness.shop import WORKER_S, Delivery, Shop, metrics
+from tests.harness.payment import WORKER_S, Delivery, Payments, metrics
 
 from lab.faults.plan import Fault, Kind
 from lab.tests.faults.conftest import Bench
@@ -13,45 +13,25 @@ from lab.tests.faults.test_hooks import DONE, message
 
 
 def test_a_stalled_payment_is_taken_over_and_the_zombie_charges_nobody_and_writes_nothing(
-    bench: Bench, shop: Shop, capsys: pytest.CaptureFixture[str]
+    bench: Bench, payments: Payments, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    order = shop.order()
+    order = payments.order()
     original, copy = Delivery(order, "message-1"), Delivery(order, "message-2")
     taken: list[list[str]] = []
 
     def another_takes_it(seconds: float) -> None:
         bench.world.clock.advance(seconds)
-        taken.append(shop.deliver(copy))
+        taken.append(payments.deliver(copy))
 
     worker = bench.worker(handler, "payment", Fault(Kind.STALLED), sleep=another_takes_it)
     answer = worker({"Records": [original.record()]}, bench.world.context(WORKER_S))
 
     assert taken == [[]]
     assert answer == {"batchItemFailures": [{"itemIdentifier": "message-1"}]}
-    shop.settled_once()
+    payments.settled_once()
     counts = metrics(capsys.readouterr().out)
     assert (counts["Takeover"], counts["LeaseLost"], counts["FirstRun"]) == (1, 1, 1)
     assert bench.kinds() == [Kind.STALLED]
-
-
-def test_one_that_is_to_stall_is_told_of_less_time_and_sleeps_to_the_stated_end(bench: Bench) -> None:
-    told: list[int] = []
-    dynamodb = bench.client("dynamodb")
-
-    def work(_: Any, context: Any) -> Any:
-        told.append(context.get_remaining_time_in_millis())
-        assert context.aws_request_id == "request"
-        dynamodb.put_item(TableName="orders", Item={"order_id": {"S": "ord_1"}})
-        return DONE
-
-    worker = bench.worker(work, "payment", Fault(Kind.STALLED, 1))
-    assert worker(message("ord_1"), bench.world.context(120)) == DONE
-    assert worker(message("ord_1"), bench.world.context(120)) == DONE
-    bench.faults.arm("ours", "payment", Fault(Kind.STALLED, 1))
-    assert worker(message("ord_1", receive_count=2), bench.world.context(40)) == DONE
-
-    assert told == [80_000, 120_000, 40_000]  # never more than there is
-    assert bench.slept == [90.0, 90.0]
 
 
 def test_its_message_is_delivered_again_when_its_lease_is_over(bench: Bench) -> None:
@@ -72,21 +52,6 @@ def test_its_message_is_delivered_again_when_its_lease_is_over(bench: Bench) -> 
     assert [(asked["ReceiptHandle"], asked["VisibilityTimeout"]) for asked in hidden] == [
         (received["ReceiptHandle"], 83)  # whole seconds of 83.5: the lease ends after 82
     ]
-
-
-def test_a_message_that_can_not_be_had_again_keeps_no_worker_from_stalling(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dynamodb = bench.client("dynamodb")
-
-    def work(*_: Any) -> Any:
-        dynamodb.put_item(TableName="orders", Item={"order_id": {"S": "ord_1"}})
-        return DONE
-
-    assert bench.worker(work, "payment", Fault(Kind.STALLED, 1))(message("ord_1"), bench.world.context()) == DONE
-
-    assert "ReceiptHandleIsInvalid" in capsys.readouterr().out
-    assert bench.slept == [90.0]
 
 
 def test_without_a_fault_the_handler_gets_what_lambda_gave(bench: Bench) -> None:

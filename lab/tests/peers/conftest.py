@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.schedules.bench import Bench, bench
+from tests.schedules.environment import ExplorerEnvironment, explorer_environment
 
 from lab.peers import cold_start
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Bench]:
+def place() -> Iterator[ExplorerEnvironment]:
     """Production code and peers under the explorer."""
-    with bench(others=cold_start) as it:
+    with explorer_environment(others=cold_start) as it:
         yield it

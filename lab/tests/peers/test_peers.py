@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from tests.schedules.bench import Bench
+from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import parse, plainest, play, replay
 from tests.schedules.faults import Fault
 from tests.schedules.invariants import broken, charges_of, orders_of
@@ -12,16 +12,16 @@ from tests.schedules.model import Call
 from tests.schedules.run import Run
 from tests.schedules.scenarios import ORDER_ID
 
-from lab.peers.measuring import TITLES, WORDS, Measured, measure
+from lab.peers.measurement import TITLES, WORDS, Measurement
 from lab.peers.outcome import KINDS, OUTCOME
-from lab.peers.page import page, told
+from lab.peers.page import page, shown_schedules
 from lab.peers.report import PAGE
-from lab.peers.scenarios import COMPARED, OURS, PEERS
+from lab.peers.scenarios import COMPARED, PEERS, THIS_REPO
 
 AFFORDABLE = ("conditional_put", "conditional_put-late")  # seconds; the others take up to a minute
 
 
-def published() -> list[Measured]:
+def published() -> list[Measurement]:
     """What docs/peers.md says, as it was measured."""
     text = PAGE.read_text()
     found = {}
@@ -29,7 +29,7 @@ def published() -> list[Measured]:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         name = next((name for name, title in TITLES.items() if title == cells[0]), None)
         if name is not None:
-            it = Measured(name + ("-late" if cells[1] == "after a day" else ""), int(cells[2]), int(cells[3]))
+            it = Measurement(name + ("-late" if cells[1] == "after a day" else ""), int(cells[2]), int(cells[3]))
             it.counts = +Counter({kind: int(count) for kind, count in zip(KINDS, cells[4:], strict=True)})
             found[it.scenario] = it
     heading = r"^### [^\n]*: ([^\n:]+)\n\n`make replay-peer SCHEDULE='(.+)'`$"
@@ -39,11 +39,13 @@ def published() -> list[Measured]:
     return [found[name] for name in COMPARED]
 
 
-SHOWN = [(kind, schedule) for (_, kind), schedule in told(published()).items()]
+SHOWN = [(kind, schedule) for (_, kind), schedule in shown_schedules(published()).items()]
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_nothing(place: Bench, name: str) -> None:
+def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_nothing(
+    place: ExplorerEnvironment, name: str
+) -> None:
     played = play(place, COMPARED[name], [], 0, plainest)
 
     assert played.ended
@@ -56,53 +58,16 @@ def test_a_peer_pays_exactly_once_when_nothing_goes_wrong_and_its_copy_does_noth
 
 
 @pytest.mark.parametrize(("kind", "schedule"), SHOWN)
-def test_a_schedule_of_the_page_fails_as_it_says_however_often_it_is_repeated(
-    place: Bench, kind: str, schedule: str
-) -> None:
+def test_a_schedule_of_the_page_fails_each_time(place: ExplorerEnvironment, kind: str, schedule: str) -> None:
     first, second = replay(place, schedule, COMPARED), replay(place, schedule, COMPARED)
 
     assert kind in {what.partition(":")[0] for what in first[1]}
     assert first == second
 
 
-def test_the_page_is_what_its_numbers_and_the_code_make_of_it(place: Bench) -> None:
+def test_the_page_is_up_to_date(place: ExplorerEnvironment) -> None:
     """Run `make peers` where this fails."""
     assert page(place, published()) == PAGE.read_text()
-
-
-@pytest.mark.parametrize("name", AFFORDABLE)
-def test_the_page_has_the_numbers_that_are_measured(place: Bench, name: str) -> None:
-    measured = measure(place, name)
-
-    said = next(it for it in published() if it.scenario == name)
-    assert measured.row == said.row
-    assert said.shortest.items() <= measured.shortest.items()
-
-
-def test_what_the_page_says_of_its_numbers_is_true_of_them() -> None:
-    counts = {it.scenario: it.counts for it in published()}
-
-    for name in ("powertools", "claim_with_expiry"):
-        assert not counts[name]
-        assert set(counts[f"{name}-late"]) == {"double_charge"}
-    assert {"stuck", "charged_not_recorded"} <= set(counts["in_progress"])
-    assert "lost" in counts["conditional_put"]
-    assert not counts[OURS]
-    assert not counts[f"{OURS}-late"]
-    assert {(it.peer, kind) for it in published() for kind in it.counts} == set(told(published()))
-
-
-@pytest.mark.parametrize("schedule", [schedule for kind, schedule in SHOWN if kind == "double_charge"])
-def test_what_charges_twice_after_a_day_charges_once_while_the_provider_knows_its_key(
-    place: Bench, schedule: str
-) -> None:
-    scenario, moves = parse(schedule)
-    assert scenario.name.endswith("-late")
-
-    played = play(place, COMPARED[scenario.name.removesuffix("-late")], moves, 1, plainest)
-
-    assert played.moves == moves
-    assert not played.broken
 
 
 # The same mishap in our code: other requests, the same part of the work.
@@ -117,16 +82,16 @@ def part(call: Call) -> str:
     return "claim" if call.service == "dynamodb" else call.operation
 
 
-def mishap(place: Bench, schedule: str) -> tuple[str, Fault]:
+def mishap(place: ExplorerEnvironment, schedule: str) -> tuple[str, Fault]:
     """Which part of the work a schedule's fault strikes, and how."""
-    scenario, moves = parse(schedule)
+    scenario, moves = parse(schedule, COMPARED)
     at = next(number for number, move in enumerate(moves) if not move.isalnum())
     struck: list[str] = []
 
     def stop(run: Run, _: list[str], __: list[str]) -> None:
         name = moves[at].rstrip("".join(fault.value for fault in Fault))
-        strands = [strand for it in run.active for strand in it.process.strands]
-        struck.append(part(next(strand.parked_at for strand in strands if strand.name == name)))
+        threads = [thread for it in run.active for thread in it.process.threads]
+        struck.append(part(next(thread.parked_at for thread in threads if thread.name == name)))
 
     play(place, scenario, moves[:at], 1, stop)
     return struck[0], Fault(moves[at][-1])
@@ -134,7 +99,9 @@ def mishap(place: Bench, schedule: str) -> tuple[str, Fault]:
 
 @pytest.mark.parametrize("late", ["", "-late"])
 @pytest.mark.parametrize("schedule", [schedule for _, schedule in SHOWN])
-def test_what_breaks_a_peer_leaves_our_order_paid_once(place: Bench, schedule: str, late: str) -> None:
+def test_a_fault_that_breaks_a_peer_leaves_this_repository_order_paid_once(
+    place: ExplorerEnvironment, schedule: str, late: str
+) -> None:
     struck, fault = mishap(place, schedule)
 
     def choose(run: Run, _: list[str], possible: list[str]) -> str:
@@ -145,7 +112,7 @@ def test_what_breaks_a_peer_leaves_our_order_paid_once(place: Bench, schedule: s
                     return move
         return possible[0]
 
-    played = play(place, COMPARED[OURS + late], [], 1, choose)
+    played = play(place, COMPARED[THIS_REPO + late], [], 1, choose)
 
     assert [met[-1] for met in played.run.faults] == [fault.value]
     assert not played.broken
@@ -177,19 +144,19 @@ TAMPERS = {"double_charge": charged_again, "charged_not_recorded": not_marked, "
 
 
 @pytest.mark.parametrize("kind", [rule.__name__ for rule in OUTCOME])
-def test_a_witness_tells_of_what_it_is_there_for_and_of_nothing_else(place: Bench, kind: str) -> None:
-    run = play(place, COMPARED[OURS], [], 0, plainest).run
-    assert not broken(COMPARED[OURS], run, OUTCOME)
+def test_each_rule_finds_its_own_failure_only(place: ExplorerEnvironment, kind: str) -> None:
+    run = play(place, COMPARED[THIS_REPO], [], 0, plainest).run
+    assert not broken(COMPARED[THIS_REPO], run, OUTCOME)
 
     TAMPERS[kind](run)
 
-    assert {what.partition(":")[0] for what in broken(COMPARED[OURS], run, OUTCOME)} == {kind}
+    assert {what.partition(":")[0] for what in broken(COMPARED[THIS_REPO], run, OUTCOME)} == {kind}
 
 
-def test_what_waits_in_a_dlq_is_not_lost(place: Bench) -> None:
-    run = play(place, COMPARED[OURS], [], 0, plainest).run
+def test_a_message_in_a_dlq_is_not_lost(place: ExplorerEnvironment) -> None:
+    run = play(place, COMPARED[THIS_REPO], [], 0, plainest).run
     never_charged(run)
 
     run.model.queues.put("payments-dlq", {"MessageBody": "{}"})
 
-    assert not broken(COMPARED[OURS], run, OUTCOME)
+    assert not broken(COMPARED[THIS_REPO], run, OUTCOME)

@@ -1,11 +1,10 @@
 """What must be so of any queueing model, and of this one."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lab.simulate.model import Outage, Setup, Simulation, Stage, quantile, simulate
+from lab.simulate.model import Outage, Setup, Simulation, Stage, simulate
 from lab.simulate.parameters import capacity
 
 SLOW = 0.5
@@ -56,15 +55,6 @@ def test_a_seed_is_a_run() -> None:
     assert one.arrived != other.arrived
 
 
-def test_as_many_orders_are_inside_as_arrive_while_one_is_there() -> None:
-    """Little's law: https://doi.org/10.1287/opre.9.3.383"""
-    seconds = 900.0
-    result = simulate(setup(rate=10, seconds=seconds), 0.25)
-    inside = result.in_system_s / seconds
-    rate, mean_s = len(result.arrived) / seconds, sum(result.latencies) / len(result.done)
-    assert inside == pytest.approx(rate * mean_s, rel=0.03)
-
-
 def _growth(rate: float) -> float:
     """Messages that the payments queue has more at the end of the arrivals than at a third of them."""
     result = simulate(setup(rate=rate, seconds=300))
@@ -79,13 +69,6 @@ def test_the_backlog_grows_where_more_arrives_than_is_served_and_nowhere_else() 
     assert _growth(most + over) == pytest.approx(180 * over, rel=0.25)
 
 
-def test_what_waits_on_the_queue_costs_no_receive() -> None:
-    crowded = simulate(setup(rate=80, seconds=60))
-    assert max(crowded.backlog["payments"]) > 1000
-    assert crowded.most_receives == {}  # of failed tries
-    assert sum(crowded.parked.values()) == 0
-
-
 def test_a_message_that_is_received_too_often_is_parked() -> None:
     result = simulate(setup(stages=stages(max_receives=3), outage=down(hangs=False)))
     assert result.most_receives == {"payments": 3}
@@ -93,31 +76,7 @@ def test_a_message_that_is_received_too_often_is_parked() -> None:
     assert result.parked["orders"] == result.parked["emails"] == 0
 
 
-def test_no_more_is_in_flight_than_sqs_allows_and_a_back_off_counts() -> None:
-    free = simulate(setup(outage=down(hangs=False)))
-    bound = simulate(setup(outage=down(hangs=False), in_flight_limit=40))
-    assert free.most_in_flight["payments"] > 40
-    assert bound.most_in_flight["payments"] == 40
-    assert bound.most_receives["payments"] <= free.most_receives["payments"]
-
-
 def test_a_provider_takes_no_more_than_its_rate() -> None:
     result = simulate(setup(rate=20, seconds=300, takes={"payments": 10.0}))
     assert result.throttled["payments"] > 0
     assert len(result.done) / result.ended_s <= 10.5
-
-
-def test_a_mapping_takes_time_to_grow() -> None:
-    def longest(workers: int) -> float:
-        found = [*stages()[:1], replace(stages()[1], workers=workers, batch=1), *stages()[2:]]
-        return simulate(setup(rate=40, seconds=60, stages=found)).latencies[-1]
-
-    assert longest(400) == pytest.approx(longest(60), rel=0.35)  # the ramp is what one waits for, not the maximum
-
-
-def test_a_slice_tells_what_the_whole_does() -> None:
-    found = [replace(stage, workers=workers) for stage, workers in zip(stages(), (4, 20, 8), strict=True)]
-    whole = simulate(setup(rate=100, seconds=120, stages=found, shards=8))
-    part = simulate(setup(rate=100, seconds=120, stages=found, shards=8, slice_of=4))
-    assert len(part.arrived) * 4 == pytest.approx(len(whole.arrived), rel=0.05)
-    assert quantile(part.latencies, 0.5) == pytest.approx(quantile(whole.latencies, 0.5), rel=0.2)

@@ -11,7 +11,7 @@ from shared.orders.events import OrderDeclined, OrderPaid
 from tests.harness import samples
 from tests.harness.interceptor import meanwhile
 from tests.harness.moto_world import World
-from tests.harness.witnesses import Log, Mailbox
+from tests.harness.observations import Log, Mailbox
 
 KEY = "email.send#ord_1"
 

@@ -10,7 +10,7 @@ from shared.idempotency import Event
 from tests.harness import samples
 from tests.harness.interceptor import Fault, Killed, answer_lost, killed_after, killed_before, never_sent, refused
 from tests.harness.moto_world import World
-from tests.harness.witnesses import Log, Mailbox, Metrics
+from tests.harness.observations import Log, Mailbox, Metrics
 
 KEY = "email.send#ord_1"
 

@@ -1,4 +1,4 @@
-"""Every request that these tests send is one that DynamoDB would take. And what a worker wrote, for who asks."""
+"""Fixtures of the layer's tests. Every request that these tests send must be valid for DynamoDB."""
 
 import io
 import json
@@ -9,7 +9,15 @@ import pytest
 
 from shared.idempotency import logger
 from tests.harness.dynamodb_rules import broken
-from tests.harness.moto_world import World
+from tests.harness.layer_world import World, layer_world
+
+__all__ = ["layer_world"]
+
+
+@pytest.fixture
+def world(layer_world: World) -> World:
+    """The world of the layer's tests, instead of the world with orders."""
+    return layer_world
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from shared.idempotency import Event, Step, cloudevent, sqs_handler
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import ParcelWanted
-
-Record = dict[str, Any]  # as in Lambda's SQS event
+from tests.harness import sqs_records
+from tests.harness.layer_world import World
+from tests.harness.sqs_records import Record
+from tests.unit.idempotency.core_helpers import ParcelWanted
 
 
 def sqs_record(
@@ -21,24 +21,13 @@ def sqs_record(
     group: str | None = None,
     **more: Any,
 ) -> Record:
-    """A message as Lambda hands it over; with a group it is one of a FIFO queue. A string is its body as it is."""
+    """Return a record with an event, or with a text as its body. `group`: the message group, on a FIFO queue."""
     if isinstance(event, Event):
         sent = cloudevent(event, correlation_id=correlation_id, time="2026-01-01T00:00:00.000Z")
         body = msgspec.json.encode(sent).decode()
     else:
         body = event
-    return {
-        "messageId": message_id,
-        "receiptHandle": f"handle of {message_id}",
-        "body": body,
-        "attributes": {
-            "ApproximateReceiveCount": str(receive_count),
-            **({"MessageGroupId": group} if group else {}),
-        },
-        "messageAttributes": {},
-        "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:orders" + (".fifo" if group else ""),
-        **more,
-    }
+    return sqs_records.sqs_record(message_id, body, receive_count=receive_count, group=group) | more
 
 
 def deliver(world: World, step: Step[Any], *records: Record, seconds: float = 30) -> list[str]:

@@ -8,8 +8,8 @@ from shared.idempotency import (
     Outcome,
 )
 from shared.idempotency.engine import StepResult
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import (
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import (
     ParcelWanted,
     deadline,
     external,

@@ -4,8 +4,8 @@ import pytest
 
 from shared.idempotency import Attempt, KeyReused, NotDone, Outcome, Permanent, Unknown
 from tests.harness.interceptor import refused
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import ParcelSent, ParcelWanted, external, internal, put_record, record
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import ParcelSent, ParcelWanted, external, internal, put_record, record
 from tests.unit.idempotency.messages import deliver, sqs_record, waits, wanted
 
 

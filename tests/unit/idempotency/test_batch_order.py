@@ -7,8 +7,8 @@ import pytest
 
 from shared.idempotency import Attempt, NotDone, Outcome, Permanent
 from tests.harness.interceptor import Killed
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import ParcelWanted, external, internal, record
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import ParcelWanted, external, internal, record
 from tests.unit.idempotency.messages import deliver, sqs_record, wanted
 
 WAIT_S = 10  # only ever reached by a test that hangs
@@ -191,7 +191,7 @@ def test_a_standard_queues_records_with_a_group_are_not_held_back(world: World) 
     """A group on a standard queue is for fair sharing, and promises no order."""
     records = [sqs_record(f"m{n}", wanted(f"p{n}"), group="g") for n in range(3)]
     for one in records:
-        one["eventSourceARN"] = "arn:aws:sqs:eu-west-1:123456789012:orders"
+        one["eventSourceARN"] = "arn:aws:sqs:eu-west-1:123456789012:source"
     together = threading.Barrier(3, timeout=WAIT_S)
 
     def meet(_: ParcelWanted, __: Attempt) -> Outcome:

@@ -19,9 +19,9 @@ from shared.idempotency import (
 )
 from shared.idempotency.outbox import unpack
 from tests.harness.interceptor import answer_lost, cancelled, never_sent, refused
-from tests.harness.moto_world import World
+from tests.harness.layer_world import World
 from tests.unit.idempotency.conftest import Lines, Metrics
-from tests.unit.idempotency.kit import (
+from tests.unit.idempotency.core_helpers import (
     ParcelSent,
     ParcelWanted,
     completed,
@@ -90,6 +90,11 @@ CASES: dict[str, tuple[Prepare, Outcome | Exception, dict[str, int]]] = {
     "a parking that failed": (
         lambda world: world.wire.plan("SendMessage", never_sent),
         Permanent("bad_card"),
+        {"Retried": 1},
+    ),
+    "a reused key whose parking failed": (
+        lambda world: world.wire.plan("SendMessage", never_sent),
+        KeyReused("x"),
         {"Retried": 1},
     ),
 }

@@ -7,8 +7,8 @@ import pytest
 from shared.idempotency import Attempt, NotDone, Outcome, Unknown, fingerprint
 from shared.idempotency.sqs import current_consumer, delay_bounds, receives_to_ride_out
 from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import ParcelWanted, completed, external, internal, put_record, record, write
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import ParcelWanted, completed, external, internal, put_record, record, write
 from tests.unit.idempotency.messages import deliver, sqs_record, waits, wanted
 
 BASE_S, CAP_S = 2, 900  # the world's back-off

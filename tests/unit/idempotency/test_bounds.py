@@ -2,14 +2,12 @@
 
 import json
 import threading
-import unicodedata
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import pytest
 from msgspec import Meta
 
-from functions.order.handler import place
 from shared.idempotency import (
     BODY_LIMIT_BYTES,
     Attempt,
@@ -22,84 +20,20 @@ from shared.idempotency import (
     sqs,
     step,
 )
-from tests.harness import samples
 from tests.harness.decoding import decode
 from tests.harness.growth import assert_linear
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import external, record
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import ParcelWanted, external, record
 from tests.unit.idempotency.messages import deliver, sqs_record, wanted
 
 WAIT_S = 10  # only ever reached by a test that fails
 DONE = Outcome("done")
+KINDS = {ParcelWanted.type: ParcelWanted}
 MARKS = "\u0300\u0316"
-
-
-def order(**changes: Any) -> str:
-    """A valid order on the queue, with changes to its data."""
-    body = json.loads(samples.body_of(samples.requested("ord_1")))
-    body["data"] |= changes
-    return json.dumps(body, ensure_ascii=False)
 
 
 def fill(size: int, unit: str) -> str:
     return unit * (size // len(unit.encode()))
-
-
-def raw(size: int, name: str, unit: str) -> str:
-    """An order with JSON text that `json` would not write."""
-    return order(**{name: "HERE"}).replace('"HERE"', unit.replace("@", "9" * size))
-
-
-HOSTILE = {
-    "marks in an unknown field": lambda size: order(note="a" + fill(size, MARKS)),
-    "escaped marks in an unknown field": lambda size: json.dumps(json.loads(order(note="a" + fill(size // 3, MARKS)))),
-    "marks in a name of a field": lambda size: order(**{"a" + fill(size, MARKS): 1}),
-    "marks in a name": lambda size: order(customer={"name": "a" + fill(size, MARKS), "email": "a@example.com"}),
-    "marks in a currency": lambda size: order(currency="E" + fill(size, MARKS)),
-    "marks in a list": lambda size: order(items=[{"sku": fill(size, MARKS), "quantity": 1, "unit_price": 1}]),
-    "marks in an envelope": lambda size: json.dumps(
-        json.loads(order()) | {"note": fill(size, MARKS)}, ensure_ascii=False
-    ),
-    "marks in the type": lambda size: json.dumps(json.loads(order()) | {"type": fill(size, MARKS)}, ensure_ascii=False),
-    "digits": lambda size: raw(size, "currency", "@"),
-    "digits in an unknown field": lambda size: raw(size, "note", "@"),
-    "a long fraction": lambda size: raw(size, "note", "1.@"),
-    "a long exponent": lambda size: raw(size, "note", "1e@"),
-    "large exponents": lambda size: raw(0, "note", f"[{','.join(['1e308'] * (size // 6))}]"),
-    "whole floats for items": lambda size: raw(0, "items", f"[{','.join(['1e308'] * (size // 6))}]"),
-    "nested lists": lambda size: raw(0, "note", "[" * (size // 2) + "]" * (size // 2)),
-    "nested objects": lambda size: raw(0, "note", '{"":' * (size // 5) + "1" + "}" * (size // 5)),
-    "many fields": lambda size: order(**{f"f{n}": n for n in range(size // 14)}),
-    "one field repeated": lambda size: raw(0, "note", "1" + ',"note":1' * (size // 9)),
-    "many items": lambda size: order(items=[{"sku": "\u00e9", "quantity": 1.0, "unit_price": 1}] * (size // 50)),
-    "a long address": lambda size: order(customer={"name": "a", "email": fill(size, "a.") + "@example.com"}),
-}
-
-
-@pytest.mark.parametrize("case", HOSTILE)
-def test_the_work_on_a_message_grows_no_faster_than_its_size(case: str) -> None:
-    assert_linear(lambda size: partial(decode, HOSTILE[case](size), place.kinds))
-
-
-@pytest.mark.parametrize("case", HOSTILE)
-def test_only_short_text_is_normalised(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    lengths = []
-
-    class Counting:
-        @staticmethod
-        def normalize(form: Any, text: str) -> str:
-            lengths.append(len(text))
-            return unicodedata.normalize(form, text)
-
-    monkeypatch.setattr(events, "unicodedata", Counting)
-    try:
-        _, event = decode(HOSTILE[case](48_000), place.kinds)
-    except Permanent:
-        pass
-    else:
-        fingerprint(event)
-
-    assert max(lengths, default=0) <= 4 * 254  # of the longest field: an address
 
 
 class Note(Event, frozen=True, omit_defaults=True, kw_only=True):
@@ -118,29 +52,15 @@ def test_the_work_on_a_fingerprint_grows_no_faster_than_the_event() -> None:
     assert_linear(lambda size: partial(fingerprint, Note(free="a" + fill(size, MARKS))))
 
 
-def test_a_text_that_normalisation_makes_too_long_is_refused() -> None:
-    """U+0958 is one character that NFC writes as two."""
-    body = order(customer={"name": "\u0958" * 101, "email": "a@example.com"})
-
-    with pytest.raises(Permanent, match=r"length <= 200 - at `\$\.customer\.name`"):
-        decode(body, place.kinds)
-
-
 @pytest.mark.parametrize("unit", ["x", "\u20ac", "\ud800"])
 def test_a_body_over_the_limit_is_refused_unread_and_one_at_the_limit_is_read(unit: str) -> None:
     bytes_of_unit = len(unit.encode(errors="surrogatepass"))
     at_limit = unit * (BODY_LIMIT_BYTES // bytes_of_unit)
 
     with pytest.raises(Permanent, match="unparsable"):
-        decode(at_limit, place.kinds)
+        decode(at_limit, KINDS)
     with pytest.raises(Permanent, match="too_large: the body has more than 65536 bytes"):
-        decode(at_limit + unit, place.kinds)
-
-
-def test_the_largest_valid_order_is_read() -> None:
-    body = order()
-
-    decode(body + " " * (BODY_LIMIT_BYTES - len(body.encode())), place.kinds)
+        decode(at_limit + unit, KINDS)
 
 
 def test_a_function_can_set_another_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

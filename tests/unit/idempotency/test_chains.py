@@ -8,7 +8,7 @@ from shared.idempotency.sqs import Job, Keys, chains_of
 
 
 def job(name: str, group: str | None = None) -> Job:
-    fifo = {"attributes": {"MessageGroupId": group}, "eventSourceARN": "arn:aws:sqs:eu-west-1:1:orders.fifo"}
+    fifo = {"attributes": {"MessageGroupId": group}, "eventSourceARN": "arn:aws:sqs:eu-west-1:1:source.fifo"}
     return Job({"messageId": name, **(fifo if group else {})})
 
 

@@ -5,8 +5,8 @@ import pytest
 from shared.idempotency import Busy
 from shared.idempotency.records import Claim
 from tests.harness.interceptor import answer_lost, meanwhile
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import (
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import (
     FINGERPRINT,
     KEY,
     TTL_S,
@@ -102,7 +102,7 @@ def test_an_expired_try_that_never_ended_leaves_its_doubt(world: World) -> None:
 
 
 def test_an_expired_completed_record_leaves_no_doubt_and_no_old_event(world: World) -> None:
-    put_record(world, **completed(expiration=1))
+    put_record(world, **completed(expiration=1, in_progress_expiration=1))
 
     assert not acquire(world).uncertain
     assert not {"data", "outbox"} & record(world).keys()

@@ -1,4 +1,4 @@
-"""The clients: their timeouts are said, and they never send a request twice by themselves."""
+"""The clients have explicit timeouts, and never send a request twice by themselves."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 from shared.idempotency import client, request_s
 from shared.idempotency.runtime import Service
 from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
-from tests.harness.moto_world import SERVICES, World
+from tests.harness.layer_world import SERVICES, World
 
 MAIL: dict[str, Any] = {
-    "FromEmailAddress": "shop@example.com",
+    "FromEmailAddress": "sender@example.com",
     "Destination": {},
     "Content": {"Simple": {"Subject": {"Data": "s"}, "Body": {"Text": {"Data": "t"}}}},
 }
 REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "dynamodb": ("get_item", "GetItem", {"TableName": "orders", "Key": {"order_id": {"S": "1"}}}),
+    "dynamodb": ("get_item", "GetItem", {"TableName": "idempotency", "Key": {"id": {"S": "1"}}}),
     "sqs": ("send_message", "SendMessage", {"QueueUrl": "DLQ", "MessageBody": "x"}),
-    "s3": ("put_object", "PutObject", {"Bucket": "receipts", "Key": "k"}),
+    "s3": ("put_object", "PutObject", {"Bucket": "bucket", "Key": "k"}),
     "sesv2": ("send_email", "SendEmail", MAIL),
     "secretsmanager": ("get_secret_value", "GetSecretValue", {"SecretId": "s"}),
 }
@@ -30,7 +30,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     [never_sent, answer_lost, refused("ThrottlingException"), refused("InternalServerError", 503)],
     ids=["no connection", "no answer", "throttled", "unavailable"],
 )
-def test_a_client_sends_once_and_leaves_the_rest_to_us(world: World, service: Service, fault: Fault) -> None:
+def test_a_client_sends_a_request_once(world: World, service: Service, fault: Fault) -> None:
     method, operation, request = REQUESTS[service]
     if "QueueUrl" in request:
         request = {**request, "QueueUrl": world.queues["dlq"]}
@@ -43,7 +43,7 @@ def test_a_client_sends_once_and_leaves_the_rest_to_us(world: World, service: Se
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_client_waits_no_longer_than_is_said(world: World, service: Service) -> None:
+def test_a_client_has_the_timeouts_of_the_environment(world: World, service: Service) -> None:
     config = client(service).meta.config
 
     assert (config.connect_timeout, config.read_timeout) == (1.0, 2.0)

@@ -7,8 +7,8 @@ import pytest
 
 from shared.idempotency import EffectWithoutState, Superseded, Write
 from tests.harness.interceptor import answer_lost, meanwhile, refused
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import (
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import (
     FINGERPRINT,
     KEY,
     TTL_S,

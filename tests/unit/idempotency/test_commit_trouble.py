@@ -16,8 +16,8 @@ from shared.idempotency import (
 )
 from shared.idempotency.engine import StepResult
 from tests.harness.interceptor import Killed, answer_lost, killed_after, refused
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import (
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import (
     put_row,
     record,
     write,

@@ -14,8 +14,8 @@ from shared.idempotency import (
 )
 from shared.idempotency.engine import StepResult
 from shared.idempotency.outbox import unpack
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import (
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import (
     ParcelSent,
     put_row,
     record,

@@ -10,7 +10,7 @@ from shared.idempotency import Permanent, cloudevent
 from shared.idempotency.events import CloudEvent
 from shared.idempotency.outbox import pack, unpack
 from tests.harness.decoding import decode
-from tests.unit.idempotency.kit import ParcelSent, ParcelWanted
+from tests.unit.idempotency.core_helpers import ParcelSent, ParcelWanted
 
 KINDS = {ParcelWanted.type: ParcelWanted}
 GOOD: dict[str, Any] = {

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from shared.idempotency import Event, fingerprint
 from tests.harness.decoding import decode
-from tests.unit.idempotency.kit import ParcelSent, ParcelWanted
+from tests.unit.idempotency.core_helpers import ParcelSent, ParcelWanted
 
 
 class Label(msgspec.Struct, frozen=True):

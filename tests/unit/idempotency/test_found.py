@@ -7,8 +7,8 @@ import pytest
 
 from shared.idempotency import Busy, Damaged, KeyReused
 from shared.idempotency.records import Claim, StoredResult
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import claim, completed, once, put_record, record
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import claim, completed, once, put_record, record
 
 Ask = Callable[..., object]
 
@@ -55,7 +55,8 @@ def test_an_absent_record_is_free(world: World, ask: Ask) -> None:
 def test_a_record_past_its_expiration_counts_as_absent_whatever_it_holds(
     world: World, ask: Ask, held: dict[str, Any]
 ) -> None:
-    put_record(world, **{"validation": "v1:other"} | held | {"expiration": world.clock.now_ms() // 1000})
+    expired: dict[str, Any] = {"validation": "v1:other", "in_progress_expiration": 1}
+    put_record(world, **expired | held | {"expiration": world.clock.now_ms() // 1000})
 
     assert acquired(ask(world))
 

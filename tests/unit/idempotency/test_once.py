@@ -5,8 +5,8 @@ import pytest
 from shared.idempotency import NotDone
 from shared.idempotency.records import StoredResult
 from tests.harness.interceptor import answer_lost
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import (
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import (
     FINGERPRINT,
     KEY,
     TTL_S,

@@ -10,9 +10,10 @@ from botocore.exceptions import ClientError
 from shared.idempotency import Outcome, iso
 from shared.idempotency.sqs import park
 from tests.harness.interceptor import answer_lost, never_sent, refused
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import external
-from tests.unit.idempotency.messages import Record, deliver, sqs_record
+from tests.harness.layer_world import World
+from tests.harness.sqs_records import Record
+from tests.unit.idempotency.core_helpers import external
+from tests.unit.idempotency.messages import deliver, sqs_record
 
 TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1"
 
@@ -144,7 +145,7 @@ def total_bytes(message: Mapping[str, Any]) -> int:
 
 
 @pytest.mark.parametrize(
-    "own", [{"a": 8000}, {"a": 20_000}, {"a": 4000, "b": 4000, "c": 100}, {"original_message_id": 8000}]
+    "own", [{"a": 8000}, {"a": 20_000}, {"a": 4000, "b": 4000, "c": 100}, {"original_message_id": 9000}]
 )
 def test_the_attributes_of_a_parked_message_leave_room_for_a_redrive(world: World, own: dict[str, int]) -> None:
     message = parked(world, bad({name: text("x" * size) for name, size in own.items()}))

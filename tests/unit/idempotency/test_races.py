@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from shared.idempotency import Attempt, Busy, Outcome, StepError
 from shared.idempotency.engine import StepResult
 from shared.idempotency.records import Claim
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import (
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import (
     ParcelWanted,
     claim,
     commit,

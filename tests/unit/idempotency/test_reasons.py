@@ -8,8 +8,8 @@ import pytest
 from shared.idempotency import Conflict, EffectWithoutState, KeyReused, NotDone, NotWritten, StoreError, Superseded
 from shared.idempotency.records import StoredResult
 from tests.harness.interceptor import Fault, cancelled, refused
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import (
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import (
     acquire,
     commit,
     completed,

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from shared.idempotency import KeyReused, Superseded
+from shared.idempotency import Busy, KeyReused, Superseded
 from tests.harness.interceptor import answer_lost
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import KEY, acquire, claim, commit, completed, put_record, record, release
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import KEY, acquire, claim, commit, completed, put_record, record, release
 
 
 def test_a_release_ends_the_lease_now_and_keeps_the_count(world: World) -> None:
@@ -36,12 +36,17 @@ def test_a_forgotten_key_is_free_for_another_request_at_once(world: World) -> No
     assert record(world)["uncertain"] is False
 
 
-def test_a_forgotten_key_is_free_for_a_worker_whose_clock_is_behind_too(world: World) -> None:
+def test_a_worker_whose_clock_is_behind_waits_for_a_key_that_was_just_forgotten(world: World) -> None:
     release(world, acquire(world), forget=True)
+    released_at_ms = world.clock.now_ms()
     world.clock.advance(-5)
 
-    claim(world, "second", fingerprint="v1:other")
+    with pytest.raises(Busy) as busy:
+        claim(world, "second", fingerprint="v1:other")
+    assert busy.value.until_ms == released_at_ms
 
+    world.clock.advance(5)
+    claim(world, "second", fingerprint="v1:other")
     assert record(world)["owner"] == "second"
 
 

@@ -9,8 +9,8 @@ from botocore.exceptions import ReadTimeoutError
 from shared.idempotency import Conflict, NotWritten, RequestInDoubt, StoreError
 from shared.idempotency.store import RESEND_BASE_S, RESEND_CAP_S
 from tests.harness.interceptor import Apply, Fault, answer_lost, cancelled, meanwhile, never_sent, refused, through
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import CALLS, KEY, TRANSACTIONS, Call, record, row
+from tests.harness.layer_world import ROWS_TABLE, World
+from tests.unit.idempotency.core_helpers import CALLS, KEY, TRANSACTIONS, Call, record, row
 
 
 def unanswered(request: AWSPreparedRequest, _: Apply) -> AWSResponse:
@@ -192,7 +192,7 @@ def test_a_lost_answer_at_each_call_leaves_the_same_record_as_none(world: World)
         ends = []
         for fault in (through, answer_lost):
             world.empty("idempotency", "id")
-            world.empty("orders", "order_id")
+            world.empty(ROWS_TABLE, "row_id")
             ask = call.prepare(world)
             world.wire.plan(call.operation, fault)
             answer = ask(20)

@@ -8,7 +8,7 @@ import pytest
 from shared.idempotency import (
     Outcome,
 )
-from tests.harness.moto_world import World
+from tests.harness.layer_world import World
 from tests.unit.idempotency.script import SEND, Script, run, run_once
 
 

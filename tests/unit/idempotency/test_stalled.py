@@ -9,8 +9,8 @@ import pytest
 
 from shared.idempotency import Attempt, Busy, NotDone, Outcome, Permanent, Superseded, Unknown
 from shared.idempotency.engine import StepResult
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import KEY, ParcelWanted, deadline, external, record, row, wanted, write
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import KEY, ParcelWanted, deadline, external, record, row, wanted, write
 
 SEND = "parcel.send#p1"
 WAIT_S = 10  # only ever reached by a test that hangs

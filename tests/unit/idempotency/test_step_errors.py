@@ -17,8 +17,8 @@ from shared.idempotency import (
 )
 from shared.idempotency.engine import StepResult
 from tests.harness.interceptor import Killed, refused
-from tests.harness.moto_world import World
-from tests.unit.idempotency.kit import (
+from tests.harness.layer_world import World
+from tests.unit.idempotency.core_helpers import (
     record,
 )
 from tests.unit.idempotency.script import DONE, SEND, Script, lapse, run

@@ -2,10 +2,11 @@
 
 import pytest
 
-from tools.local.errors import LocalStackError
-from tools.local.outputs import NAMES, flatten
+from tools.domain import OUTPUTS
+from tools.local.ministack import LocalStackError
+from tools.local.stack import flatten
 
-ALL = {name: f"value of {name}" for name in NAMES}
+ALL = {name: f"value of {name}" for name in OUTPUTS}
 
 
 def test_outputs_of_all_stacks_are_joined_without_those_of_the_cdk_itself() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tools.local import processes
-from tools.waiting import wait_until
+from tools.progress import wait_until
 
 # Starts a child in its group, says so, and waits for ever.
 PARENT = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()', *sys.argv[1:]]); print(1); input()"

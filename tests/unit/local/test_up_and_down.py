@@ -11,8 +11,7 @@ import pytest
 
 from tools.local import __main__ as command
 from tools.local import processes, state
-from tools.local.errors import LocalStackError
-from tools.local.ministack import MiniStack
+from tools.local.ministack import LocalStackError, MiniStack
 from tools.local.running import Running
 
 OUTPUTS = {"ApiUrl": "http://127.0.0.1:4567/api", "PaymentSandboxFunctionName": "sandbox-1"}

@@ -17,15 +17,15 @@ from shared.idempotency.runtime import Service
 from tests.harness import samples
 from tests.harness.driver import SWEEP_AGE_S, pipeline
 from tests.harness.moto_world import World
-from tests.harness.payment_fixtures import line, shop
-from tests.harness.shop import Shop
-from tests.harness.witnesses import mailbox
-from tools.operate import parked
+from tests.harness.observations import mailbox
+from tests.harness.payment import Payments
+from tests.harness.payment_fixtures import payments, provider_connection
+from tools import queues
 from tools.operate.audit import Audit, Auditor
 from tools.operate.deployment import Deployment
 from tools.progress import Steps
 
-__all__ = ["line", "mailbox", "pipeline", "shop"]
+__all__ = ["mailbox", "payments", "pipeline", "provider_connection"]
 
 
 QUEUES = ("orders", "payments", "emails")
@@ -84,11 +84,11 @@ class Session:
 @pytest.fixture(autouse=True)
 def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """moto has one server, and would wait in real time."""
-    monkeypatch.setattr(parked, "WAIT_S", 0)
+    monkeypatch.setattr(queues, "WAIT_S", 0)
 
 
 @pytest.fixture
-def deployment(world: World, shop: Shop) -> Deployment:  # noqa: ARG001 - the shop sets its own address
+def deployment(world: World, payments: Payments) -> Deployment:  # noqa: ARG001 - `payments` sets its own address
     """The stage as deployed; the DLQs are there by now."""
     for name in QUEUES:
         world.queues[f"{name}-dlq"] = world.sqs.create_queue(QueueName=f"{name}-dlq")["QueueUrl"]

@@ -11,8 +11,8 @@ from tests.harness.moto_world import World
 from tests.unit.operate.test_commands import at_hand
 from tests.unit.operate.test_dlq import parked
 from tools.operate import __main__ as command
+from tools.operate.commands import discard, discard_file, discardable
 from tools.operate.deployment import Deployment
-from tools.operate.discard import candidates, discard, file_of
 
 __all__ = ["at_hand"]
 
@@ -25,7 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def kept(deployment: Deployment) -> list[dict[str, object]]:
-    return [json.loads(line) for line in file_of(deployment).read_text().splitlines()]
+    return [json.loads(line) for line in discard_file(deployment).read_text().splitlines()]
 
 
 def test_messages_of_the_reason_go_to_the_file_and_all_others_stay(world: World, deployment: Deployment) -> None:
@@ -34,15 +34,15 @@ def test_messages_of_the_reason_go_to_the_file_and_all_others_stay(world: World,
     parked(world, "orders", "ord_1", "key_reused")
     parked(world, "orders", "ord_2")
 
-    done = discard(deployment, "orders", "unparsable", candidates(deployment, "orders", "unparsable"))
+    done = discard(deployment, "orders", "unparsable", discardable(deployment, "orders", "unparsable"))
 
-    assert (done.count, len(kept(deployment))) == (12, 12)
+    assert (done.discarded, len(kept(deployment))) == (12, 12)
     assert len(world.messages("orders-dlq")) == 2
 
 
 def test_a_line_of_the_file_sends_the_message_back_as_it_was(world: World, deployment: Deployment) -> None:
     parked(world, "orders", "ord_1", "unparsable", body="Ünlesbar")
-    discard(deployment, "orders", "unparsable", candidates(deployment, "orders", "unparsable"))
+    discard(deployment, "orders", "unparsable", discardable(deployment, "orders", "unparsable"))
     (line,) = kept(deployment)
 
     world.sqs.send_message(**line)
@@ -54,20 +54,20 @@ def test_a_line_of_the_file_sends_the_message_back_as_it_was(world: World, deplo
 
 
 def test_only_its_owner_may_read_the_file_also_if_it_was_there(world: World, deployment: Deployment) -> None:
-    file_of(deployment).write_text("")
-    file_of(deployment).chmod(0o644)
+    discard_file(deployment).write_text("")
+    discard_file(deployment).chmod(0o644)
     parked(world, "orders", "ord_1", "unparsable")
-    discard(deployment, "orders", "unparsable", candidates(deployment, "orders", "unparsable"))
-    assert file_of(deployment).stat().st_mode & 0o777 == 0o600
+    discard(deployment, "orders", "unparsable", discardable(deployment, "orders", "unparsable"))
+    assert discard_file(deployment).stat().st_mode & 0o777 == 0o600
 
 
 def test_one_that_dies_before_the_delete_has_kept_the_message_and_left_it(world: World, deployment: Deployment) -> None:
     parked(world, "orders", "ord_1", "unparsable")
-    ids = candidates(deployment, "orders", "unparsable")
+    ids = discardable(deployment, "orders", "unparsable")
     world.wire.plan("DeleteMessage", killed_before)
     with pytest.raises(Killed):
         discard(deployment, "orders", "unparsable", ids)
-    assert (len(kept(deployment)), candidates(deployment, "orders", "unparsable")) == (1, ids)
+    assert (len(kept(deployment)), discardable(deployment, "orders", "unparsable")) == (1, ids)
 
     discard(deployment, "orders", "unparsable", ids)
     assert (len(kept(deployment)), world.messages("orders-dlq")) == (2, [])
@@ -75,9 +75,9 @@ def test_one_that_dies_before_the_delete_has_kept_the_message_and_left_it(world:
 
 def test_what_was_parked_after_the_question_stays(world: World, deployment: Deployment) -> None:
     parked(world, "orders", "ord_1", "unparsable")
-    ids = candidates(deployment, "orders", "unparsable")
+    ids = discardable(deployment, "orders", "unparsable")
     parked(world, "orders", "ord_2", "unparsable")
-    assert discard(deployment, "orders", "unparsable", ids).count == 1
+    assert discard(deployment, "orders", "unparsable", ids).discarded == 1
     assert len(world.messages("orders-dlq")) == 1
 
 
@@ -88,11 +88,11 @@ def test_queue_and_reason_must_be_typed(
     parked(world, "orders", "ord_1", "unparsable")
     monkeypatch.setattr("sys.stdin", StringIO("unparsable\n"))
     assert command.main(["discard", "orders", "unparsable"]) == 2
-    assert not file_of(deployment).exists()
+    assert not discard_file(deployment).exists()
     monkeypatch.setattr("sys.stdin", StringIO("orders unparsable\n"))
     assert command.main(["discard", "orders", "unparsable"]) == 0
     written = capsys.readouterr()
     assert "That file holds customers' data" in written.err
-    assert str(file_of(deployment)) in written.out
+    assert str(discard_file(deployment)) in written.out
     assert command.main(["discard", "orders", "unparsable"]) == 0
     assert "nothing is parked for reason unparsable" in capsys.readouterr().out

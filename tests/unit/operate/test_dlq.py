@@ -9,10 +9,10 @@ from shared.idempotency.sqs import park
 from tests.harness import samples
 from tests.harness.interceptor import Killed, killed_before
 from tests.harness.moto_world import World
+from tools import queues
 from tools.operate import dlq
-from tools.operate import parked as walk
 from tools.operate.deployment import Deployment
-from tools.operate.parked import read
+from tools.queues import parse_parked
 
 NOW_MS = 1_767_225_600_000  # 2026-01-01
 
@@ -49,7 +49,7 @@ def test_nobody_is_named_and_what_a_stranger_wrote_is_not_repeated(world: World,
 
     found = dlq.look(deployment, "orders")
 
-    said = json.dumps(dlq.report(deployment, [found]))
+    said = json.dumps(found.report)
     assert len(found.messages) == 4
     assert "buyer" not in said.lower()
     assert found.by_reason == {"unparsable": 2, "schema_invalid": 1, "other": 1}
@@ -63,7 +63,7 @@ def test_a_second_look_sees_the_same_messages(world: World, deployment: Deployme
 
     assert {m.order_id for m in first.messages} == {f"ord_{n}" for n in range(25)}
     assert {m.message_id for m in first.messages} == {m.message_id for m in second.messages}
-    assert (first.whole, first.total) == (True, 25)
+    assert (first.complete, first.total) == (True, 25)
     assert len(world.messages("emails-dlq")) == 25
 
 
@@ -82,14 +82,14 @@ def test_a_walk_so_long_that_what_it_holds_is_seen_again_still_comes_to_the_end(
     world: World, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is hidden here at all, so that every receive but the first begins with the same messages."""
-    monkeypatch.setattr(walk, "HIDDEN_S", 0)
-    monkeypatch.setattr(walk, "BATCH", 5)
+    monkeypatch.setattr(queues, "HIDDEN_S", 0)
+    monkeypatch.setattr(queues, "BATCH", 5)
     for n in range(5):
         parked(world, "emails", f"ord_{n}")
 
     found = dlq.look(deployment, "emails")
 
-    assert (len(found.messages), found.whole) == (5, True)
+    assert (len(found.messages), found.complete) == (5, True)
     assert world.wire.count("ReceiveMessage") == 3
 
 
@@ -97,9 +97,9 @@ def test_of_a_big_dlq_it_looks_at_a_part_and_says_so(world: World, deployment: D
     for n in range(15):
         parked(world, "emails", f"ord_{n}")
 
-    found = dlq.look(deployment, "emails", most=12)
+    found = dlq.look(deployment, "emails", limit=12)
 
-    assert (len(found.messages), found.total, found.whole) == (12, 15, False)
+    assert (len(found.messages), found.total, found.complete) == (12, 15, False)
 
 
 def message(**other: Any) -> dict[str, Any]:
@@ -109,12 +109,12 @@ def message(**other: Any) -> dict[str, Any]:
 
 def test_a_message_that_sqs_itself_moved_has_no_reason_even_if_it_kept_that_of_an_earlier_parking() -> None:
     attributes = {"reason": {"StringValue": "mail_rejected", "DataType": "String"}}
-    assert read(message(MessageAttributes=attributes)).permanent
+    assert parse_parked(message(MessageAttributes=attributes)).permanent
     moved = {"SentTimestamp": "0", "DeadLetterQueueSourceArn": "arn:aws:sqs:::emails"}
-    assert not read(message(MessageAttributes=attributes, Attributes=moved)).permanent
+    assert not parse_parked(message(MessageAttributes=attributes, Attributes=moved)).permanent
 
 
 def test_of_the_relays_failures_it_shows_the_order_or_what_lambda_says() -> None:
-    assert read(message(Body=json.dumps({"id": "order.place#ord_7", "outbox": "[]"}))).order_id == "ord_7"
+    assert parse_parked(message(Body=json.dumps({"id": "order.place#ord_7", "outbox": "[]"}))).order_id == "ord_7"
     given_up = json.dumps({"requestContext": {"condition": "RetryAttemptsExhausted"}, "DDBStreamBatchInfo": {}})
-    assert read(message(Body=given_up)).reason == "RetryAttemptsExhausted"
+    assert parse_parked(message(Body=given_up)).reason == "RetryAttemptsExhausted"

@@ -13,7 +13,7 @@ from tests.unit.operate.test_audit import change, order_done
 from tests.unit.operate.test_commands import at_hand
 from tools.account import Stop
 from tools.operate import __main__ as command
-from tools.operate import forget
+from tools.operate import commands
 from tools.operate.deployment import Deployment
 
 __all__ = ["at_hand"]
@@ -72,21 +72,21 @@ def test_a_record_whose_lease_runs_is_left_alone_until_it_has_ended(
     until = world.clock.now_ms() + 1
     change(world, "idempotency", KEY, "SET #status = :s, in_progress_expiration = :t", s={"S": "INPROGRESS"},
            t={"N": str(until)})  # fmt: skip
-    image = forget.look(deployment, KEY)
+    image = commands.find_record(deployment, KEY)
     assert image is not None
-    with pytest.raises(Stop, match="being worked on until 20"):
-        forget.refuse(image, second_mail=False)
+    with pytest.raises(Stop, match="lease ends at 20"):
+        commands.require_forgettable(image, second_mail=False)
     world.clock.advance(0.001)
-    forget.refuse(image, second_mail=False)
+    commands.require_forgettable(image, second_mail=False)
 
 
 def test_a_mails_record_needs_a_word_about_the_second_mail(pipeline: Pipeline, deployment: Deployment) -> None:
     order_done(pipeline)
-    image = forget.look(deployment, "email.send#ord_1")
+    image = commands.find_record(deployment, "email.send#ord_1")
     assert image is not None
     with pytest.raises(Stop, match="SECOND_MAIL=1"):
-        forget.refuse(image, second_mail=False)
-    forget.refuse(image, second_mail=True)
+        commands.require_forgettable(image, second_mail=False)
+    commands.require_forgettable(image, second_mail=True)
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,15 @@ def test_a_record_that_changed_since_it_was_shown_stays(
     world: World, pipeline: Pipeline, deployment: Deployment, expression: str, values: dict[str, Any]
 ) -> None:
     order_done(pipeline)
-    image = forget.look(deployment, KEY)
+    image = commands.find_record(deployment, KEY)
     assert image is not None
     change(world, "idempotency", KEY, expression, **values)
     with pytest.raises(Stop, match="has changed"):
-        forget.forget(deployment, image)
+        commands.forget(deployment, image)
     assert world.record(KEY) is not None
 
 
 @pytest.mark.parametrize("key", ["ord_1", "payment.charge", "payment.charge#", "stock.take#ord_1"])
 def test_only_keys_of_ours_are_looked_for(deployment: Deployment, key: str) -> None:
-    with pytest.raises(Stop, match="no key of a record"):
-        forget.look(deployment, key)
+    with pytest.raises(Stop, match="not the key of a record"):
+        commands.find_record(deployment, key)

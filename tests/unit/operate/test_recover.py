@@ -8,11 +8,11 @@ from tests.harness.driver import Pipeline
 from tests.harness.moto_world import World
 from tests.unit.operate.conftest import audited
 from tests.unit.operate.test_audit import change, charge, order_done, order_placed
+from tools import tables
 from tools.account import Stop
-from tools.operate import recover as recovering
-from tools.operate import tables
+from tools.operate import commands
+from tools.operate.commands import recover
 from tools.operate.deployment import Deployment
-from tools.operate.recover import recover
 
 COPY = "orders-copy"
 
@@ -21,7 +21,7 @@ COPY = "orders-copy"
 def states(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Of the queues' mappings."""
     found = dict.fromkeys(("orders", "payments", "emails"), "Disabled")
-    monkeypatch.setattr(recovering, "state_of", lambda _, queue: found[queue])
+    monkeypatch.setattr(commands, "mapping_state", lambda _, queue: found[queue])
     return found
 
 

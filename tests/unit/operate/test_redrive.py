@@ -14,7 +14,7 @@ from tests.harness.moto_world import World
 from tests.unit.operate.test_dlq import parked
 from tools.account import Stop
 from tools.operate.deployment import Deployment
-from tools.operate.redrive import Redriven, Wish, redrive
+from tools.operate.redrive import Redriven, Selection, redrive
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def _no_move_tasks(world: World) -> None:
 
 
 def redriven(deployment: Deployment, **wish: Any) -> Redriven:
-    return redrive(deployment, Wish("payments", **wish))
+    return redrive(deployment, Selection("payments", **wish))
 
 
 def orders_in(world: World, queue: str) -> list[str]:
@@ -39,7 +39,7 @@ def test_all_that_an_outage_parked_goes_back_and_the_dlq_is_empty(world: World, 
 
     done = redriven(deployment)
 
-    assert (done.moved.total(), done.is_well) == (25, True)
+    assert (done.moved.total(), done.succeeded) == (25, True)
     assert orders_in(world, "payments") == wanted
     assert orders_in(world, "payments-dlq") == []
 
@@ -76,7 +76,7 @@ def test_it_stops_at_the_number_asked_for(world: World, deployment: Deployment) 
     for n in range(12):
         parked(world, "payments", f"ord_{n}")
 
-    done = redriven(deployment, most=3)
+    done = redriven(deployment, limit=3)
 
     assert (done.moved.total(), done.complete) == (3, False)
     assert (len(orders_in(world, "payments")), len(orders_in(world, "payments-dlq"))) == (3, 9)
@@ -161,7 +161,7 @@ def test_what_its_queue_refuses_stays_parked_and_is_told(world: World, deploymen
 
     done = redriven(deployment)
 
-    assert (done.moved.total(), done.failed, done.is_well) == (2, {"AccessDenied": 1}, False)
+    assert (done.moved.total(), done.failed, done.succeeded) == (2, {"AccessDenied": 1}, False)
     assert len(orders_in(world, "payments-dlq")) == 1
 
 
@@ -189,7 +189,7 @@ def test_a_message_that_is_parked_again_at_once_does_not_go_round_for_ever(
 
 def test_nothing_of_the_relays_is_redriven(deployment: Deployment) -> None:
     with pytest.raises(Stop, match="REPAIR=1"):
-        redrive(deployment, Wish("relay"))
+        redrive(deployment, Selection("relay"))
 
 
 # With move tasks, as on AWS
@@ -232,12 +232,12 @@ def test_sqs_moves_them_itself_where_it_can_and_all_are_wanted(world: World, dep
     done = redriven(deployment)
 
     assert tasks.started == [{"SourceArn": arn("payments-dlq"), "DestinationArn": arn("payments")}]
-    assert (done.by_task, done.moved, done.is_well) == (True, {"all": 2}, True)
+    assert (done.by_task, done.moved, done.succeeded) == (True, {"all": 2}, True)
     assert world.wire.count("SendMessage") == 2  # the two above
     assert world.clock.slept == [2.0, 2.0]
 
 
-@pytest.mark.parametrize("wish", [{}, {"most": 1}, {"reason": "key_reused"}, {"dry_run": True}])
+@pytest.mark.parametrize("wish", [{}, {"limit": 1}, {"reason": "key_reused"}, {"dry_run": True}])
 def test_it_goes_message_by_message_where_not_all_are_wanted(
     world: World, deployment: Deployment, wish: dict[str, Any]
 ) -> None:
@@ -255,7 +255,7 @@ def test_where_not_all_were_looked_at_it_goes_message_by_message(world: World, d
         parked(world, "payments", f"ord_{n}")
     tasks = MoveTasks(world)
 
-    done = redrive(deployment, Wish("payments"), most=10)
+    done = redrive(deployment, Selection("payments"), limit=10)
 
     assert (tasks.started, done.moved.total()) == ([], 12)
 
@@ -299,7 +299,7 @@ def test_a_task_that_fails_is_told_with_its_reason(world: World, deployment: Dep
 
     done = redriven(deployment)
 
-    assert (done.failed, done.is_well) == ({"AccessDenied": 1}, False)
+    assert (done.failed, done.succeeded) == ({"AccessDenied": 1}, False)
 
 
 def test_a_refused_task_moves_nothing(world: World, deployment: Deployment) -> None:

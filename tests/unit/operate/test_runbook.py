@@ -10,10 +10,9 @@ from botocore.model import ServiceModel
 
 from functions.email import ses
 from shared.idempotency import outbox
+from shared.orders.audit import KINDS, NOTES
 from shared.orders.repository import Orders
 from tests.harness import runbook
-from tests.unit.operate.conftest import QUEUES
-from tools.operate.judging import KINDS, NOTES
 
 ROOT = Path(__file__).parents[3]
 SERVICES = ("cloudformation", "dynamodb", "lambda", "logs", "s3", "secretsmanager", "sqs", "sts")
@@ -26,7 +25,6 @@ ACTIONS = {
 }
 # Without the first S3 answers 403 where there is no such object; the others are used by DynamoDB as it fills a copy.
 UNSAID = {"s3:ListBucket", "dynamodb:BatchWriteItem", "dynamodb:Query", "dynamodb:UpdateItem"}
-GONE = ("describe-table", "list-backups", "restore-table-from-backup", "wait table-exists")
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -72,24 +70,6 @@ def test_every_kind_of_finding_is_explained() -> None:
     assert {kind for kind, what in table.items() if what == "a note"} == NOTES
 
 
-def test_every_link_leads_to_a_section() -> None:
-    anchors = {heading.lower().replace(" ", "-") for heading in runbook.sections()}
-    assert set(re.findall(r"\(#([^)]+)\)", runbook.TEXT)) <= anchors
-
-
-def test_every_section_with_commands_says_what_to_do_in_this_order() -> None:
-    wanted = ["Inspect", "Diagnose", "Repair", "Redrive", "Verify"]
-    for heading, text in runbook.sections().items():
-        if runbook.commands(text):
-            steps = [word for word in re.findall(r"^\*\*(\w+)", text, re.MULTILINE) if word in wanted]
-            assert steps == wanted, heading
-
-
-def test_queues_in_commands_are_queues() -> None:
-    named = set(re.findall(r"QUEUE=(\w+)", "\n".join(runbook.commands(runbook.TEXT))))
-    assert named <= {*QUEUES, "relay"}
-
-
 def client(service: str) -> ServiceModel:
     """What the SDK knows of a service."""
     return botocore.session.get_session().get_service_model(service)
@@ -98,7 +78,10 @@ def client(service: str) -> ServiceModel:
 def actions_of_the_commands() -> set[str]:
     """The IAM actions behind the requests that the commands' source makes."""
     tools = ROOT / "tools"
-    files = [*tools.glob("operate/*.py"), tools / "account.py", tools / "deployed.py"]
+    files = [
+        *tools.glob("operate/*.py"),
+        *(tools / f"{name}.py" for name in ("account", "deployed", "queues", "tables")),
+    ]
     source = "\n".join(
         [*(file.read_text() for file in files), inspect.getsource(outbox), inspect.getsource(Orders.get)]
     )
@@ -133,13 +116,3 @@ def test_commands_for_an_account_give_dynamodb_the_parameters_that_it_has_and_ne
         assert shape is not None
         assert {xform_name(name, "-") for name in shape.required_members} <= given, operation
         assert given <= {xform_name(name, "-") for name in shape.members}, operation
-
-
-def test_a_table_that_is_gone_has_a_way_back_that_does_not_need_it() -> None:
-    lost = runbook.sections()["The orders table was lost"]
-    order = [lost.find(f"aws dynamodb {step} ") for step in GONE]
-    assert -1 not in order
-    assert order == sorted(order)
-    first, *_ = lost.partition("**Diagnose.**")
-    assert "`ResourceNotFoundException`" in first
-    assert "aws dynamodb describe-table --table-name $TABLE" in first

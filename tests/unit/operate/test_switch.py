@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 from tests.harness.moto_world import World
 from tests.unit.operate.conftest import Session
 from tools.account import Stop
+from tools.operate.commands import SWITCH_DEADLINE_S, mapping_state, switch
 from tools.operate.deployment import Deployment
-from tools.operate.switch import WITHIN_S, state_of, switch
 
 
 @dataclass
@@ -71,7 +71,7 @@ def test_to_pause_what_is_paused_asks_for_nothing(deployment: Deployment) -> Non
     mappings = Mappings(state="Disabled")
     assert switch(of(deployment, mappings), "payments", on=False).was == "Disabled"
     assert mappings.asked == []
-    assert state_of(of(deployment, mappings), "payments") == "Disabled"
+    assert mapping_state(of(deployment, mappings), "payments") == "Disabled"
 
 
 @pytest.mark.usefixtures("world")
@@ -85,4 +85,4 @@ def test_it_gives_up_in_the_end_and_says_where_it_stands(world: World, deploymen
     began_ms = world.clock.now_ms()
     with pytest.raises(Stop, match="payments is still Disabling after 300 s"):
         switch(of(deployment, Mappings(takes=10_000)), "payments", on=False)
-    assert world.clock.now_ms() - began_ms <= (WITHIN_S + 2) * 1000
+    assert world.clock.now_ms() - began_ms <= (SWITCH_DEADLINE_S + 2) * 1000

@@ -1,6 +1,7 @@
 """One order's story: from its row, records, charges, receipt, DLQs and logs, in the order in which it happened."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -8,12 +9,12 @@ import stripe
 
 from shared.idempotency import epoch_ms, iso
 from tests.harness.driver import Pipeline
-from tests.harness.witnesses import Log, log
+from tests.harness.observations import Log, log
 from tests.unit.operate.test_audit import change, charge, order_done, order_placed
 from tests.unit.operate.test_dlq import parked
+from tools.ledger import Ledger, whole_second
 from tools.operate.deployment import Deployment
-from tools.operate.ledger import Ledger, whole_second
-from tools.operate.trace import Story, report, trace
+from tools.operate.trace import Story, trace
 
 __all__ = ["log"]
 
@@ -115,7 +116,7 @@ def test_real_log_lines_are_told_and_name_nobody(pipeline: Pipeline, deployment:
 
     story = trace(deployment, "ord_1")
 
-    said = json.dumps(report(deployment, story))
+    said = json.dumps(asdict(story))
     assert len(told(story, "payment")) >= 6
     assert "uyer" not in said
 
@@ -135,14 +136,7 @@ def test_without_its_row_the_rest_is_told(pipeline: Pipeline, deployment: Deploy
     assert told(story, "api") == ["request"]
 
 
-def test_a_row_that_can_not_be_read_is_said(pipeline: Pipeline, deployment: Deployment) -> None:
-    order_done(pipeline)
-    change(pipeline.world, "orders", "ord_1", "REMOVE currency")
-    (gap,) = trace(deployment, "ord_1").gaps
-    assert "row can not be read" in gap
-
-
-@pytest.mark.parametrize(("name", "value"), [("total", {"N": "25.5"}), ("placed_at", {"S": "0-day"})])
+@pytest.mark.parametrize(("name", "value"), [("total", {"S": "x"}), ("total", {"N": "1.5"}), ("placed_at", {"S": "x"})])
 def test_a_row_whose_values_are_none_is_said_too(
     pipeline: Pipeline, deployment: Deployment, name: str, value: dict[str, str]
 ) -> None:
@@ -158,7 +152,7 @@ def test_a_row_whose_values_are_none_is_said_too(
     story = trace(deployment, "ord_1")
 
     assert story.row is None
-    assert any("can not be read" in gap for gap in story.gaps)
+    assert any("cannot be read" in gap for gap in story.gaps)
 
 
 def test_a_record_whose_times_are_none_is_told_all_the_same(pipeline: Pipeline, deployment: Deployment) -> None:
@@ -213,10 +207,6 @@ def test_while_the_provider_is_down_the_rest_is_told(
     assert told(story, "order row") == ["placed", "paid", "mailed"]
 
 
-def test_what_is_known_to_the_second_has_no_fraction_and_stands_behind_all_else_of_that_second() -> None:
-    assert whole_second(1_800_000_000) == "2027-01-15T08:00:00Z"
-    assert sorted([whole_second(1_800_000_000), iso(1_800_000_000_999), iso(1_800_000_001_000)]) == [
-        "2027-01-15T08:00:00.999Z",
-        "2027-01-15T08:00:00Z",
-        "2027-01-15T08:00:01.000Z",
-    ]
+def test_a_time_without_a_fraction_sorts_after_all_others_of_its_second() -> None:
+    times = [whole_second(1_800_000_000), iso(1_800_000_000_999), iso(1_800_000_001_000)]
+    assert [at[11:] for at in sorted(times)] == ["08:00:00.999Z", "08:00:00Z", "08:00:01.000Z"]

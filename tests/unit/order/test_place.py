@@ -13,7 +13,7 @@ from shared.orders.events import OrderRequested
 from tests.harness import samples
 from tests.harness.interceptor import answer_lost
 from tests.harness.moto_world import World
-from tests.harness.witnesses import Log, Metrics
+from tests.harness.observations import Log, Metrics
 
 Row = dict[str, Any]
 

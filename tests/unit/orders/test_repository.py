@@ -3,14 +3,15 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from shared.orders.repository import orders
+from shared.orders import OPEN_SHARDS, orders
 from tests.harness.interceptor import Fault, meanwhile, refused
 from tests.harness.moto_world import World
 from tests.unit.orders.samples import put_row
 
 
 def due(before: int) -> list[str]:
-    return sorted(orders().open_before("open-orders", before))
+    pages = (page for n in range(OPEN_SHARDS) for page in orders().open_before("open-orders", n, before))
+    return sorted(order_id for page in pages for order_id in page)
 
 
 def test_an_intent_is_fixed_on_a_placed_order_that_has_none(world: World) -> None:
@@ -72,7 +73,7 @@ def test_the_sweep_finds_open_orders_of_all_shards_by_age(world: World) -> None:
 def test_the_sweep_reads_page_by_page(world: World) -> None:
     for n in range(3):
         put_row(world, "placed", f"ord_{n}", open_shard="open-0", open_since=1)
-    found = orders().open_before("open-orders", 100)
+    found = orders().open_before("open-orders", 0, 100)
 
     assert next(found)
     assert world.wire.count("Query") == 1

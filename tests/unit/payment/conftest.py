@@ -1,5 +1,5 @@
 """The payment function against the payment sandbox, in one process."""
 
-from tests.harness.payment_fixtures import line, log, shop
+from tests.harness.payment_fixtures import log, payments, provider_connection
 
-__all__ = ["line", "log", "shop"]
+__all__ = ["log", "payments", "provider_connection"]

@@ -9,8 +9,17 @@ from functions.payment.handler import charge
 from functions.payment.provider import MISSING_ATTEMPTS
 from shared.idempotency import Permanent, StepError
 from shared.orders.repository import orders
-from tests.harness.line import Answer, Apply, Fault, answers_with, cut_after, cut_before, fails_after, refuses
-from tests.harness.shop import Delivery, Shop
+from tests.harness.payment import Delivery, Payments
+from tests.harness.provider_connection import (
+    Answer,
+    Apply,
+    Fault,
+    answers_with,
+    cut_after,
+    cut_before,
+    fails_after,
+    refuses,
+)
 
 REFUSED: dict[str, Fault] = {  # it says itself that it did nothing
     "bad request": refuses(400, "invalid_request_error", code="parameter_unknown", param="x"),
@@ -44,168 +53,172 @@ NEVER: dict[str, tuple[Fault, str]] = {  # by name
 
 
 @pytest.mark.parametrize("call", ["create", "retrieve", "cancel"])
-def test_trouble_with_a_call_that_charges_nothing_is_not_done(shop: Shop, call: str) -> None:
+def test_trouble_with_a_call_that_charges_nothing_is_not_done(payments: Payments, call: str) -> None:
     faults = REFUSED | SILENT | DONE
 
-    assert _verdicts(shop, call, faults) == dict.fromkeys(faults, "NotDone")
+    assert _verdicts(payments, call, faults) == dict.fromkeys(faults, "NotDone")
 
 
-def test_trouble_with_the_confirmation_is_unknown_unless_the_provider_says_that_it_did_nothing(shop: Shop) -> None:
-    assert _verdicts(shop, "confirm", REFUSED | SILENT | DONE) == {
+def test_trouble_with_the_confirmation_is_unknown_unless_the_provider_says_that_it_did_nothing(
+    payments: Payments,
+) -> None:
+    assert _verdicts(payments, "confirm", REFUSED | SILENT | DONE) == {
         **dict.fromkeys(REFUSED, "NotDone"),
         **dict.fromkeys(SILENT | DONE, "Unknown"),
     }
 
 
 @pytest.mark.parametrize("call", ["create", "confirm"])
-def test_only_refusals_that_are_listed_by_name_are_permanent(shop: Shop, call: str) -> None:
+def test_only_refusals_that_are_listed_by_name_are_permanent(payments: Payments, call: str) -> None:
     faults = {name: fault for name, (fault, _) in NEVER.items()}
 
-    assert _verdicts(shop, call, faults) == {name: reason for name, (_, reason) in NEVER.items()}
+    assert _verdicts(payments, call, faults) == {name: reason for name, (_, reason) in NEVER.items()}
 
 
-def test_an_order_that_meets_all_of_it_in_turn_is_charged_once(shop: Shop) -> None:
-    delivery = shop.delivery()
+def test_an_order_that_meets_all_of_it_in_turn_is_charged_once(payments: Payments) -> None:
+    delivery = payments.delivery()
     weather = [*REFUSED.values(), *SILENT.values()]
     for call in ("create", "confirm"):
-        shop.line.plan(call, *weather)
-    shop.line.plan("create", cut_after)
-    shop.line.plan("confirm", cut_after)
-    shop.line.plan("retrieve", *weather)
+        payments.connection.plan(call, *weather)
+    payments.connection.plan("create", cut_after)
+    payments.connection.plan("confirm", cut_after)
+    payments.connection.plan("retrieve", *weather)
 
-    shop.until_quiet(delivery)
+    payments.until_quiet(delivery)
 
-    shop.settled_once()
-    assert shop.intents() == ["succeeded"]
+    payments.settled_once()
+    assert payments.intents() == ["succeeded"]
 
 
-def test_a_decline_that_meets_all_of_it_in_turn_is_declined_once(shop: Shop) -> None:
-    delivery = shop.delivery("pm_card_chargeDeclined")
-    shop.line.plan("cancel", *REFUSED.values(), *SILENT.values(), cut_after)
+def test_a_decline_that_meets_all_of_it_in_turn_is_declined_once(payments: Payments) -> None:
+    delivery = payments.delivery("pm_card_chargeDeclined")
+    payments.connection.plan("cancel", *REFUSED.values(), *SILENT.values(), cut_after)
 
-    shop.until_quiet(delivery)
+    payments.until_quiet(delivery)
 
-    shop.settled_once("declined")
-    assert shop.line.calls.count("confirm") == 1
-    assert shop.result()["reason"] == "generic_decline"
+    payments.settled_once("declined")
+    assert payments.connection.calls.count("confirm") == 1
+    assert payments.result()["reason"] == "generic_decline"
 
 
 @pytest.mark.parametrize("fault", ["slow", "error_before", "error_after", "drop"])
 @pytest.mark.parametrize("forgotten", [False, True], ids=["remembered", "forgotten"])
-def test_a_card_with_which_the_sandbox_misbehaves_is_charged_once(shop: Shop, fault: str, forgotten: bool) -> None:
-    delivery = shop.delivery(f"pm_sandbox_{fault}")
-    assert shop.deliver(delivery) == ["message-1"]
-    assert shop.waits()[-1] >= 122  # unknown: the claim is kept until the lease ends
+def test_a_card_with_which_the_sandbox_misbehaves_is_charged_once(
+    payments: Payments, fault: str, forgotten: bool
+) -> None:
+    delivery = payments.delivery(f"pm_sandbox_{fault}")
+    assert payments.deliver(delivery) == ["message-1"]
+    assert payments.waits()[-1] >= 122  # unknown: the claim is kept until the lease ends
     if forgotten:
-        shop.forget()
+        payments.forget()
 
-    shop.until_quiet(delivery)
+    payments.until_quiet(delivery)
 
-    shop.settled_once()
-    assert shop.intents() == ["succeeded"]
-
-
-def test_what_is_known_not_to_be_done_comes_back_soon(shop: Shop) -> None:
-    delivery = shop.delivery()
-    shop.line.plan("confirm", REFUSED["rate limit"])
-
-    shop.deliver(delivery)
-
-    assert shop.waits()[-1] <= 2
+    payments.settled_once()
+    assert payments.intents() == ["succeeded"]
 
 
-def test_a_failure_that_the_provider_keeps_for_a_day_is_left_to_it(shop: Shop) -> None:
-    delivery = shop.delivery()
-    shop.line.plan("create", refuses(500), _kept(500))
+def test_what_is_known_not_to_be_done_comes_back_soon(payments: Payments) -> None:
+    delivery = payments.delivery()
+    payments.connection.plan("confirm", REFUSED["rate limit"])
 
-    assert shop.deliver(delivery) == ["message-1"]
-    assert shop.deliver(delivery) == []
+    payments.deliver(delivery)
 
-    assert _creation_keys(shop) == ["ord_1", "ord_1", "ord_1/2"]
-    shop.settled_once()
+    assert payments.waits()[-1] <= 2
 
 
-def test_failures_that_are_kept_under_both_keys_cost_another_try(shop: Shop) -> None:
-    delivery = shop.delivery()
-    shop.line.plan("create", _kept(500), _kept(400), _kept(500))
+def test_a_failure_that_the_provider_keeps_for_a_day_is_left_to_it(payments: Payments) -> None:
+    delivery = payments.delivery()
+    payments.connection.plan("create", refuses(500), _kept(500))
 
-    shop.until_quiet(delivery)
+    assert payments.deliver(delivery) == ["message-1"]
+    assert payments.deliver(delivery) == []
 
-    assert _creation_keys(shop) == ["ord_1", "ord_1/1", "ord_1", "ord_1/2"]
-    shop.settled_once()
-
-
-def test_a_key_that_was_spent_on_another_request_does_not_block_the_order(shop: Shop) -> None:
-    _made_by_hand(shop, amount=1, key="ord_1")  # such as by a version of ours that asked in other words
-    delivery = shop.delivery()
-
-    assert shop.deliver(delivery) == []
-
-    assert _creation_keys(shop) == ["ord_1", "ord_1/1"]
-    assert shop.intents() == ["requires_confirmation", "succeeded"]
-    shop.settled_once()
+    assert _creation_keys(payments) == ["ord_1", "ord_1", "ord_1/2"]
+    payments.settled_once()
 
 
-def test_an_intent_that_is_being_processed_is_waited_for(shop: Shop) -> None:
-    delivery = shop.delivery()
-    shop.line.plan("confirm", answers_with(status="processing"))
-    shop.line.plan("retrieve", answers_with(status="processing"))
+def test_failures_that_are_kept_under_both_keys_cost_another_try(payments: Payments) -> None:
+    delivery = payments.delivery()
+    payments.connection.plan("create", _kept(500), _kept(400), _kept(500))
 
-    assert shop.deliver(delivery) == ["message-1"]
-    assert shop.state() == "placed"
-    shop.until_quiet(delivery)
+    payments.until_quiet(delivery)
 
-    assert shop.line.calls == ["create", "confirm", "retrieve", "retrieve"]
-    shop.settled_once()
+    assert _creation_keys(payments) == ["ord_1", "ord_1/1", "ord_1", "ord_1/2"]
+    payments.settled_once()
+
+
+def test_a_key_that_was_spent_on_another_request_does_not_block_the_order(payments: Payments) -> None:
+    _made_by_hand(payments, amount=1, key="ord_1")  # such as by a version of ours that asked in other words
+    delivery = payments.delivery()
+
+    assert payments.deliver(delivery) == []
+
+    assert _creation_keys(payments) == ["ord_1", "ord_1/1"]
+    assert payments.intents() == ["requires_confirmation", "succeeded"]
+    payments.settled_once()
+
+
+def test_an_intent_that_is_being_processed_is_waited_for(payments: Payments) -> None:
+    delivery = payments.delivery()
+    payments.connection.plan("confirm", answers_with(status="processing"))
+    payments.connection.plan("retrieve", answers_with(status="processing"))
+
+    assert payments.deliver(delivery) == ["message-1"]
+    assert payments.state() == "placed"
+    payments.until_quiet(delivery)
+
+    assert payments.connection.calls == ["create", "confirm", "retrieve", "retrieve"]
+    payments.settled_once()
 
 
 @pytest.mark.parametrize("status", ["requires_capture", "something_new"])
-def test_a_state_that_is_not_ours_is_neither_confirmed_nor_cancelled(shop: Shop, status: str) -> None:
-    delivery = shop.delivery()
-    orders().fix_intent("ord_1", _made_by_hand(shop))
-    shop.line.plan("retrieve", answers_with(status=status))
+def test_a_state_that_is_not_ours_is_neither_confirmed_nor_cancelled(payments: Payments, status: str) -> None:
+    delivery = payments.delivery()
+    orders().fix_intent("ord_1", _made_by_hand(payments))
+    payments.connection.plan("retrieve", answers_with(status=status))
 
-    assert shop.deliver(delivery) == ["message-1"]
+    assert payments.deliver(delivery) == ["message-1"]
 
-    assert shop.line.calls == ["retrieve"]
-    assert shop.parked() == []
-
-
-def test_an_intent_that_waits_for_a_customer_who_is_not_here_is_declined(shop: Shop) -> None:
-    delivery = shop.delivery()
-    orders().fix_intent("ord_1", _made_by_hand(shop))
-    shop.line.plan("retrieve", answers_with(status="requires_action"))
-
-    assert shop.deliver(delivery) == []
-
-    assert shop.line.calls == ["retrieve", "cancel"]
-    assert shop.intents() == ["canceled"]
-    assert shop.result()["state"] == "declined"
-    assert shop.result()["reason"] == "authentication_required"
+    assert payments.connection.calls == ["retrieve"]
+    assert payments.parked() == []
 
 
-def test_a_card_error_without_an_intent_in_it_is_asked_about(shop: Shop) -> None:
-    delivery = shop.delivery("pm_card_chargeDeclined")
-    shop.line.plan("confirm", _declines_in_few_words)
+def test_an_intent_that_waits_for_a_customer_who_is_not_here_is_declined(payments: Payments) -> None:
+    delivery = payments.delivery()
+    orders().fix_intent("ord_1", _made_by_hand(payments))
+    payments.connection.plan("retrieve", answers_with(status="requires_action"))
 
-    assert shop.deliver(delivery) == ["message-1"]
-    shop.until_quiet(delivery)
+    assert payments.deliver(delivery) == []
 
-    assert shop.line.calls == ["create", "confirm", "retrieve", "cancel"]
-    shop.settled_once("declined")
+    assert payments.connection.calls == ["retrieve", "cancel"]
+    assert payments.intents() == ["canceled"]
+    assert payments.result()["state"] == "declined"
+    assert payments.result()["reason"] == "authentication_required"
+
+
+def test_a_card_error_without_an_intent_in_it_is_asked_about(payments: Payments) -> None:
+    delivery = payments.delivery("pm_card_chargeDeclined")
+    payments.connection.plan("confirm", _declines_in_few_words)
+
+    assert payments.deliver(delivery) == ["message-1"]
+    payments.until_quiet(delivery)
+
+    assert payments.connection.calls == ["create", "confirm", "retrieve", "cancel"]
+    payments.settled_once("declined")
 
 
 @pytest.mark.parametrize("status", ["requires_confirmation", "requires_payment_method"])
-def test_a_card_error_is_a_decline_in_whatever_state_it_leaves_the_intent(shop: Shop, status: str) -> None:
-    delivery = shop.delivery()
+def test_a_card_error_is_a_decline_in_whatever_state_it_leaves_the_intent(payments: Payments, status: str) -> None:
+    delivery = payments.delivery()
     error = {"code": "authentication_required", "decline_code": "authentication_required"}
-    shop.line.plan("confirm", _with_the_intent(shop, 402, "card_error", status, **error))
+    payments.connection.plan("confirm", _with_the_intent(payments, 402, "card_error", status, **error))
 
-    assert shop.deliver(delivery) == []
+    assert payments.deliver(delivery) == []
 
-    assert shop.line.calls == ["create", "confirm", "cancel"]
-    assert shop.intents() == ["canceled"]
-    assert shop.result()["reason"] == "authentication_required"
+    assert payments.connection.calls == ["create", "confirm", "cancel"]
+    assert payments.intents() == ["canceled"]
+    assert payments.result()["reason"] == "authentication_required"
 
 
 @pytest.mark.parametrize(
@@ -213,64 +226,66 @@ def test_a_card_error_is_a_decline_in_whatever_state_it_leaves_the_intent(shop: 
     [(400, "amount_too_small", "amount_too_small"), (429, "lock_timeout", "NotDone"), (500, None, "Unknown")],
 )
 def test_an_intent_in_an_error_is_no_answer_where_it_only_waits_to_be_confirmed(
-    shop: Shop, status: int, code: str | None, verdict: str
+    payments: Payments, status: int, code: str | None, verdict: str
 ) -> None:
-    fault = _with_the_intent(shop, status, "invalid_request_error", "requires_confirmation", code=code)
+    fault = _with_the_intent(payments, status, "invalid_request_error", "requires_confirmation", code=code)
 
-    assert _verdicts(shop, "confirm", {"fault": fault}) == {"fault": verdict}
+    assert _verdicts(payments, "confirm", {"fault": fault}) == {"fault": verdict}
 
-    assert shop.intents() == ["requires_confirmation"]
+    assert payments.intents() == ["requires_confirmation"]
 
 
 @pytest.mark.parametrize("call", ["retrieve", "confirm", "cancel"])
-def test_an_intent_on_the_row_that_the_provider_does_not_know_is_retried_then_parked(shop: Shop, call: str) -> None:
-    delivery = shop.delivery("pm_card_chargeDeclined" if call == "cancel" else "pm_card_visa")
-    intent = _made_by_hand(shop)
+def test_an_intent_on_the_row_that_the_provider_does_not_know_is_retried_then_parked(
+    payments: Payments, call: str
+) -> None:
+    delivery = payments.delivery("pm_card_chargeDeclined" if call == "cancel" else "pm_card_visa")
+    intent = _made_by_hand(payments)
     orders().fix_intent("ord_1", intent)
     unknown = refuses(404, "invalid_request_error", code="resource_missing", param="intent")
-    shop.line.plan(call, *[unknown] * (MISSING_ATTEMPTS + 1))
+    payments.connection.plan(call, *[unknown] * (MISSING_ATTEMPTS + 1))
     if call == "cancel":
-        shop.line.plan("retrieve", *[answers_with(status="requires_action")] * MISSING_ATTEMPTS)
+        payments.connection.plan("retrieve", *[answers_with(status="requires_action")] * MISSING_ATTEMPTS)
 
     for _ in range(MISSING_ATTEMPTS - 1):
-        assert shop.deliver(delivery) == ["message-1"]
-        assert shop.parked() == []
-    assert shop.deliver(delivery) == []
+        assert payments.deliver(delivery) == ["message-1"]
+        assert payments.parked() == []
+    assert payments.deliver(delivery) == []
 
-    assert shop.parked() == ["intent_missing"]
-    assert "create" not in shop.line.calls
-    assert (shop.world.row("ord_1") or {})["intent_id"] == {"S": intent}
-    assert shop.charges() == []
+    assert payments.parked() == ["intent_missing"]
+    assert "create" not in payments.connection.calls
+    assert (payments.world.row("ord_1") or {})["intent_id"] == {"S": intent}
+    assert payments.charges() == []
 
 
-def test_a_parked_order_whose_intent_the_provider_knows_again_is_charged_once(shop: Shop) -> None:
+def test_a_parked_order_whose_intent_the_provider_knows_again_is_charged_once(payments: Payments) -> None:
     """The usual cause is the key of another account."""
-    delivery = shop.delivery()
-    orders().fix_intent("ord_1", _made_by_hand(shop))
+    delivery = payments.delivery()
+    orders().fix_intent("ord_1", _made_by_hand(payments))
     unknown = refuses(404, "invalid_request_error", code="resource_missing", param="intent")
-    shop.line.plan("retrieve", *[unknown] * (MISSING_ATTEMPTS + 3))
+    payments.connection.plan("retrieve", *[unknown] * (MISSING_ATTEMPTS + 3))
     for _ in range(MISSING_ATTEMPTS):
-        shop.deliver(delivery)
-    assert shop.parked() == ["intent_missing"]
+        payments.deliver(delivery)
+    assert payments.parked() == ["intent_missing"]
 
     redriven = Delivery(delivery.event, "message-2")
-    assert shop.deliver(redriven) == []  # the key is still wrong: parked again at once
-    assert shop.parked() == ["intent_missing"]
-    shop.until_quiet(Delivery(delivery.event, "message-3"))
+    assert payments.deliver(redriven) == []  # the key is still wrong: parked again at once
+    assert payments.parked() == ["intent_missing"]
+    payments.until_quiet(Delivery(delivery.event, "message-3"))
 
-    shop.settled_once()
-    assert shop.intents() == ["succeeded"]
+    payments.settled_once()
+    assert payments.intents() == ["succeeded"]
 
 
-def test_an_intent_that_can_be_read_only_later_is_waited_for(shop: Shop) -> None:
-    delivery = shop.delivery()
-    shop.line.plan("confirm", cut_after)
+def test_an_intent_that_can_be_read_only_later_is_waited_for(payments: Payments) -> None:
+    delivery = payments.delivery()
+    payments.connection.plan("confirm", cut_after)
     unknown = refuses(404, "invalid_request_error", code="resource_missing", param="intent")
-    shop.line.plan("retrieve", *[unknown] * (MISSING_ATTEMPTS - 2))
+    payments.connection.plan("retrieve", *[unknown] * (MISSING_ATTEMPTS - 2))
 
-    shop.until_quiet(delivery)
+    payments.until_quiet(delivery)
 
-    shop.settled_once()
+    payments.settled_once()
 
 
 def _declines_in_few_words(apply: Apply) -> Answer:
@@ -278,11 +293,11 @@ def _declines_in_few_words(apply: Apply) -> Answer:
     return refuses(402, "card_error", code="card_declined")(apply)
 
 
-def _with_the_intent(shop: Shop, status: int, kind: str, intent_status: str, **error: Any) -> Fault:
+def _with_the_intent(payments: Payments, status: int, kind: str, intent_status: str, **error: Any) -> Fault:
     """Refused, with the intent in the error."""
 
     def fault(apply: Apply) -> Answer:
-        (made,) = shop.provider.v1.payment_intents.list().data
+        (made,) = payments.provider.v1.payment_intents.list().data
         return refuses(status, kind, payment_intent=made.to_dict() | {"status": intent_status}, **error)(apply)
 
     return fault
@@ -292,13 +307,17 @@ def _kept(status: int) -> Fault:
     return refuses(status, "api_error" if status == 500 else "invalid_request_error", {"Idempotent-Replayed": "true"})
 
 
-def _creation_keys(shop: Shop) -> list[str]:
-    created = [request for call, request in zip(shop.line.calls, shop.line.requests, strict=True) if call == "create"]
+def _creation_keys(payments: Payments) -> list[str]:
+    created = [
+        request
+        for call, request in zip(payments.connection.calls, payments.connection.requests, strict=True)
+        if call == "create"
+    ]
     return [request["headers"]["idempotency-key"] for request in created]
 
 
-def _made_by_hand(shop: Shop, amount: int = 2500, key: str = "by hand") -> str:
-    made = shop.provider.v1.payment_intents.create(
+def _made_by_hand(payments: Payments, amount: int = 2500, key: str = "by hand") -> str:
+    made = payments.provider.v1.payment_intents.create(
         {
             "amount": amount,
             "currency": "eur",
@@ -310,20 +329,20 @@ def _made_by_hand(shop: Shop, amount: int = 2500, key: str = "by hand") -> str:
     return made.id
 
 
-def _verdicts(shop: Shop, call: str, faults: Mapping[str, Fault]) -> dict[str, str]:
+def _verdicts(payments: Payments, call: str, faults: Mapping[str, Fault]) -> dict[str, str]:
     """What the step says when a call meets each fault, each time with a new order; and nobody is charged twice."""
     verdicts = {}
     for n, (name, fault) in enumerate(faults.items()):
-        order = shop.order(f"ord_{n}", "pm_card_chargeDeclined" if call == "cancel" else "pm_card_visa")
+        order = payments.order(f"ord_{n}", "pm_card_chargeDeclined" if call == "cancel" else "pm_card_visa")
         if call == "retrieve":
             orders().fix_intent(order.order_id, f"pi_{n}")
-        shop.line.plan(call, fault)
+        payments.connection.plan(call, fault)
         try:
-            charge(order, shop.attempt(order))
+            charge(order, payments.attempt(order))
         except Permanent as error:
             verdicts[name] = error.reason
         except StepError as error:
             verdicts[name] = type(error).__name__
         charged = call == "cancel" or (call == "confirm" and name in DONE)
-        assert len(shop.charges(order.order_id)) == charged
+        assert len(payments.charges(order.order_id)) == charged
     return verdicts

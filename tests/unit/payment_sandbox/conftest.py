@@ -1,36 +1,28 @@
-"""The sandbox on moto, behind a real socket, spoken to by Stripe's own SDK."""
+"""Fixtures: the sandbox on moto behind a real socket, called by Stripe's own SDK."""
 
-import functools
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import stripe
-from botocore.client import BaseClient
 from moto import mock_aws
 
-from functions.payment_sandbox import auth, host, store
+from functions.payment_sandbox import host, store
 from functions.payment_sandbox.handler import handler
-from shared.idempotency.runtime import Service, make_client
 from tests.harness.http_lambda import serve
+from tests.harness.payment_fixtures import sandbox_client
+from tests.harness.tables import LEDGER_TABLE
 
-TABLE = "ledger"
+TABLE = LEDGER_TABLE["TableName"]
 
 
-def seen(value: object) -> Any:
-    """What the SDK gave, without its types: they call everything optional, and a test knows better."""
+def untyped(value: object) -> Any:
+    """Return a value without the SDK's type, in which nearly every field is optional."""
     return value
 
 
-@functools.cache
-def one_client(service: Service) -> Any:
-    """The shared client, made once for all these tests: making it costs as much as a test."""
-    return make_client(service)
-
-
 class Clock:
-    """Time that passes a millisecond a look, so that ids differ, and as far as a test says."""
+    """A clock that advances one millisecond with each reading, so that ids differ. Tests advance it further."""
 
     def __init__(self) -> None:
         self.now_s = 1_767_225_600.0
@@ -56,7 +48,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, value in {
-        "AWS_DEFAULT_REGION": "eu-central-1",
+        "AWS_DEFAULT_REGION": "eu-west-1",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "CLIENT_CONNECT_TIMEOUT_S": "0.1",
@@ -67,30 +59,15 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("API_KEY_SECRET_ARN", raising=False)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    one_at_a_time = threading.RLock()
-    call = seen(BaseClient)._make_api_call
-
-    def locked(self: BaseClient, *args: object, **kwargs: object) -> object:
-        # moto's conditional writes are not atomic across threads; DynamoDB's are.
-        with one_at_a_time:
-            return call(self, *args, **kwargs)
-
     store.open_period.cache_clear()  # another table of the same name
     with mock_aws():
-        for module in (store, auth):
-            monkeypatch.setattr(module, "client", one_client)
-        monkeypatch.setattr(BaseClient, "_make_api_call", locked)
-        one_client("dynamodb").create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-        )
+        monkeypatch.setattr(host, "client", sandbox_client)
+        sandbox_client("dynamodb").create_table(**LEDGER_TABLE)
         yield
 
 
 @pytest.fixture
-def url(aws: None, clock: Clock) -> Iterator[str]:  # noqa: ARG001 - they must stand before it does
+def url(aws: None, clock: Clock) -> Iterator[str]:  # noqa: ARG001 - the tables and the clock must exist first
     with serve(handler) as url:
         yield url
 
@@ -100,7 +77,7 @@ Connect = Callable[[str], stripe.StripeClient]
 
 @pytest.fixture
 def connect(url: str) -> Connect:
-    """A client with some API key."""
+    """Make a client with an API key."""
 
     def connect(api_key: str) -> stripe.StripeClient:
         return stripe.StripeClient(
@@ -118,14 +95,14 @@ def api(connect: Connect) -> stripe.StripeClient:
     return connect("sk_test_1")
 
 
-class Shop:
-    """What the tests do over and over."""
+class Sandbox:
+    """The requests that most tests need."""
 
     def __init__(self, api: stripe.StripeClient) -> None:
         self.api = api
         self.intents = api.v1.payment_intents
 
-    def intent(self, method: str = "pm_card_visa", order_id: str = "ord_1") -> stripe.PaymentIntent:
+    def create_intent(self, method: str = "pm_card_visa", order_id: str = "ord_1") -> stripe.PaymentIntent:
         return self.intents.create(
             params={
                 "amount": 2500,
@@ -143,11 +120,11 @@ class Shop:
         return self.intents.retrieve(intent.id).status
 
     def ledger(self) -> list[tuple[str, str]]:
-        """Order and outcome of each charge, newest first."""
+        """Return the order id and the status of each charge, the newest first."""
         charges = self.api.v1.charges.list(params={"limit": 100}).data
         return [(charge.metadata["order_id"], charge.status) for charge in charges]
 
 
 @pytest.fixture
-def shop(api: stripe.StripeClient) -> Shop:
-    return Shop(api)
+def sandbox(api: stripe.StripeClient) -> Sandbox:
+    return Sandbox(api)

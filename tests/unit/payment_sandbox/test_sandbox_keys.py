@@ -1,20 +1,21 @@
-"""Idempotency keys: replayed, compared, in flight, lapsed, pruned."""
+"""Idempotency keys: replayed, compared, in flight, expired, pruned. https://docs.stripe.com/api/idempotent_requests"""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import requests
 import stripe
 
-from functions.payment_sandbox import keys, store
+from functions.payment_sandbox import host, keys, store
 from tests.harness.http_lambda import WorkerDied
-from tests.unit.payment_sandbox.conftest import Clock, Shop, seen
+from tests.unit.payment_sandbox.conftest import Clock, Sandbox, untyped
 
 NEW = {"amount": 2500, "currency": "eur", "payment_method": "pm_card_visa", "metadata": {"order_id": "ord_1"}}
 
 
-def create(shop: Shop, key: str, **changed: Any) -> stripe.PaymentIntent:
-    return shop.intents.create(params=seen({**NEW, **changed}), options={"idempotency_key": key})
+def create(sandbox: Sandbox, key: str, **changed: Any) -> stripe.PaymentIntent:
+    return sandbox.intents.create(params=untyped({**NEW, **changed}), options={"idempotency_key": key})
 
 
 def prune(url: str) -> Any:
@@ -22,220 +23,187 @@ def prune(url: str) -> Any:
     return requests.delete(f"{url}/v1/sandbox/idempotency_keys", headers=headers, timeout=20).json()
 
 
-def test_a_repeated_create_replays_the_first_answer_and_says_so(shop: Shop) -> None:
-    first, again = create(shop, "k"), create(shop, "k")
-    assert again.to_dict() == first.to_dict()
-    assert seen(first).last_response.headers.get("Idempotent-Replayed") is None
-    assert seen(again).last_response.headers["Idempotent-Replayed"] == "true"
-    assert len(shop.intents.list().data) == 1
+def test_a_repeated_create_replays_the_first_answer_with_a_header(sandbox: Sandbox) -> None:
+    first, second = create(sandbox, "k"), create(sandbox, "k")
+    assert second.to_dict() == first.to_dict()
+    assert untyped(first).last_response.headers.get("Idempotent-Replayed") is None
+    assert untyped(second).last_response.headers["Idempotent-Replayed"] == "true"
+    assert len(sandbox.intents.list().data) == 1
 
 
-def test_a_repeated_confirm_replays_the_success_as_it_was(shop: Shop) -> None:
-    intent = shop.intent()
-    first, again = shop.confirm(intent, "k"), shop.confirm(intent, "k")
-    assert again.to_dict() == first.to_dict()
-    assert shop.ledger() == [("ord_1", "succeeded")]
-
-
-def test_a_decline_is_replayed_even_after_the_intent_was_cancelled(shop: Shop) -> None:
-    intent = shop.intent("pm_card_chargeDeclined")
+def test_a_decline_is_replayed_after_the_intent_was_cancelled(sandbox: Sandbox) -> None:
+    intent = sandbox.create_intent("pm_card_chargeDeclined")
     with pytest.raises(stripe.CardError):
-        shop.confirm(intent, "k")
-    shop.intents.cancel(intent.id)
+        sandbox.confirm(intent, "k")
+    sandbox.intents.cancel(intent.id)
     with pytest.raises(stripe.CardError) as replayed:
-        shop.confirm(intent, "k")
-    assert seen(replayed.value).headers["Idempotent-Replayed"] == "true"
-    assert shop.ledger() == [("ord_1", "failed")]
+        sandbox.confirm(intent, "k")
+    assert untyped(replayed.value).headers["Idempotent-Replayed"] == "true"
+    assert sandbox.ledger() == [("ord_1", "failed")]
 
 
-def test_a_refusal_by_the_intents_state_is_replayed_too(shop: Shop) -> None:
-    intent = shop.intents.cancel(shop.intent().id)
+def test_an_answer_about_an_unexpected_state_is_replayed(sandbox: Sandbox) -> None:
+    intent = sandbox.intents.cancel(sandbox.create_intent().id)
     for replayed in (None, "true"):
         with pytest.raises(stripe.InvalidRequestError) as refused:
-            shop.confirm(intent, "k")
+            sandbox.confirm(intent, "k")
         assert refused.value.code == "payment_intent_unexpected_state"
-        assert seen(refused.value).headers.get("Idempotent-Replayed") == replayed
+        assert untyped(refused.value).headers.get("Idempotent-Replayed") == replayed
 
 
-def test_the_same_key_with_other_parameters_is_an_idempotency_error(shop: Shop) -> None:
-    first = create(shop, "k")
+def test_a_key_with_other_parameters_is_an_idempotency_error(sandbox: Sandbox) -> None:
+    first = create(sandbox, "k")
     with pytest.raises(stripe.IdempotencyError) as reused:
-        create(shop, "k", amount=2600)
+        create(sandbox, "k", amount=2600)
     assert reused.value.http_status == 400
-    assert seen(reused.value).json_body["error"]["type"] == "idempotency_error"
-    assert create(shop, "k").id == first.id
+    assert untyped(reused.value).json_body["error"]["type"] == "idempotency_error"
+    assert create(sandbox, "k").id == first.id
 
 
-def test_the_same_key_on_another_intent_is_an_idempotency_error(shop: Shop) -> None:
-    one, other = shop.intent(order_id="ord_1"), shop.intent(order_id="ord_2")
-    shop.confirm(one, "k")
+def test_a_key_of_another_intents_confirmation_is_an_idempotency_error(sandbox: Sandbox) -> None:
+    first, second = sandbox.create_intent(order_id="ord_1"), sandbox.create_intent(order_id="ord_2")
+    sandbox.confirm(first, "k")
     with pytest.raises(stripe.IdempotencyError):
-        shop.confirm(other, "k")
-    assert shop.ledger() == [("ord_1", "succeeded")]
+        sandbox.confirm(second, "k")
+    assert sandbox.ledger() == [("ord_1", "succeeded")]
 
 
-def test_parameters_are_compared_whatever_their_order(shop: Shop, url: str) -> None:
-    forms = ("amount=5&currency=eur", "currency=eur&amount=5")
-    answers = [
-        requests.post(
-            f"{url}/v1/payment_intents",
-            data=form,
-            headers={"Authorization": "Bearer k", "Idempotency-Key": "k"},
-            timeout=20,
-        )
-        for form in forms
-    ]
-    assert answers[0].json()["id"] == answers[1].json()["id"]
-    assert len(shop.intents.list().data) == 1
-
-
-def test_what_was_refused_before_it_was_executed_leaves_the_key_free(shop: Shop) -> None:
+def test_a_request_refused_before_execution_leaves_the_key_free(sandbox: Sandbox) -> None:
     with pytest.raises(stripe.InvalidRequestError):
-        create(shop, "k", amount=-1)
-    assert create(shop, "k").status == "requires_confirmation"
+        create(sandbox, "k", amount=-1)
+    assert create(sandbox, "k").status == "requires_confirmation"
     with pytest.raises(stripe.InvalidRequestError):
-        shop.intents.confirm("pi_none", options={"idempotency_key": "k2"})
-    assert shop.confirm(shop.intent(), "k2").status == "succeeded"
+        sandbox.intents.confirm("pi_none", options={"idempotency_key": "k2"})
+    assert sandbox.confirm(sandbox.create_intent(), "k2").status == "succeeded"
 
 
-def test_a_key_in_flight_is_a_409_with_its_code_until_the_answer_is_there(
-    shop: Shop, clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_a_key_in_flight_is_a_409_until_the_answer_has_arrived(
+    sandbox: Sandbox, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = shop.intent("pm_sandbox_slow")
-    refusals: list[stripe.StripeError] = []
+    intent = sandbox.create_intent("pm_sandbox_slow")
+    errors: list[stripe.StripeError] = []
 
-    def meanwhile(seconds: float) -> None:
+    def confirm_meanwhile(seconds: float) -> None:
         with pytest.raises(stripe.APIError) as busy:
-            shop.confirm(intent, "k")
-        refusals.append(busy.value)
+            sandbox.confirm(intent, "k")
+        errors.append(busy.value)
         clock.wait(seconds)
 
-    monkeypatch.setattr("functions.payment_sandbox.host.wait", meanwhile)
-    shop.confirm(intent, "k")
-    (busy,) = refusals
-    assert (busy.http_status, seen(busy).error.code) == (409, "idempotency_key_in_use")
-    assert seen(shop.confirm(intent, "k")).last_response.headers["Idempotent-Replayed"] == "true"
-    assert shop.ledger() == [("ord_1", "succeeded")]
+    monkeypatch.setattr(host, "wait", confirm_meanwhile)
+    sandbox.confirm(intent, "k")
+    (error,) = errors
+    assert (error.http_status, untyped(error).error.code) == (409, "idempotency_key_in_use")
+    assert untyped(sandbox.confirm(intent, "k")).last_response.headers["Idempotent-Replayed"] == "true"
+    assert sandbox.ledger() == [("ord_1", "succeeded")]
 
 
-def test_a_claim_whose_worker_died_lapses_and_the_request_is_executed(
-    shop: Shop, clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_the_claim_of_a_dead_worker_expires_and_the_same_request_is_executed(
+    sandbox: Sandbox, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = shop.intent()
+    intent = sandbox.create_intent()
 
     def die(_: object) -> None:
         raise WorkerDied
 
-    with monkeypatch.context() as dying:
-        dying.setattr(store, "transact", die)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "transact", die)
         with pytest.raises(stripe.APIError) as died:
-            shop.confirm(intent, "k")
+            sandbox.confirm(intent, "k")
     assert died.value.http_status == 502
     with pytest.raises(stripe.APIError) as busy:
-        shop.confirm(intent, "k")
+        sandbox.confirm(intent, "k")
     assert busy.value.http_status == 409
-    clock.now_s += 5 + 1  # the time the worker had left, and the margin
+    clock.now_s += 5 + 1  # the worker's remaining time, and the margin for clock skew
     with pytest.raises(stripe.IdempotencyError):
-        shop.intents.confirm(intent.id, params={"payment_method": "pm_card_visa"}, options={"idempotency_key": "k"})
-    assert shop.confirm(intent, "k").status == "succeeded"
-    assert shop.ledger() == [("ord_1", "succeeded")]
+        sandbox.intents.confirm(intent.id, params={"payment_method": "pm_card_visa"}, options={"idempotency_key": "k"})
+    assert sandbox.confirm(intent, "k").status == "succeeded"
+    assert sandbox.ledger() == [("ord_1", "succeeded")]
 
 
-def test_a_worker_that_stalled_past_its_claim_does_nothing_any_more(
-    shop: Shop, clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_a_worker_that_stalls_past_its_claim_charges_nothing(
+    sandbox: Sandbox, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a card that declines: the intent's own state would let the stalled worker charge a second time."""
-    intent = shop.intent("pm_card_chargeDeclined")
+    """The card declines. So the state of the intent would let the stalled worker charge a second time."""
+    intent = sandbox.create_intent("pm_card_chargeDeclined")
     transact = store.transact
 
-    def stalled(writes: list[store.Write]) -> None:
+    def stall(writes: list[store.LedgerWrite]) -> None:
         monkeypatch.setattr(store, "transact", transact)
         clock.now_s += 7
         with pytest.raises(stripe.CardError):
-            shop.confirm(intent, "k")
+            sandbox.confirm(intent, "k")
         transact(writes)
 
-    monkeypatch.setattr(store, "transact", stalled)
+    monkeypatch.setattr(store, "transact", stall)
     with pytest.raises(stripe.APIError) as superseded:
-        shop.confirm(intent, "k")
-    assert (superseded.value.http_status, seen(superseded.value).error.code) == (409, "idempotency_key_in_use")
-    assert shop.ledger() == [("ord_1", "failed")]
+        sandbox.confirm(intent, "k")
+    assert (superseded.value.http_status, untyped(superseded.value).error.code) == (409, "idempotency_key_in_use")
+    assert sandbox.ledger() == [("ord_1", "failed")]
 
 
-def test_a_charge_whose_confirmation_by_the_table_was_lost_is_replayed_and_not_made_again(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("applied", [True, False], ids=["after the effect", "before the effect"])
+def test_a_confirmation_that_fails_is_a_500_and_the_same_key_ends_with_one_charge(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, applied: bool
 ) -> None:
-    intent = shop.intent()
-    transact = store.transact
+    intent = sandbox.create_intent()
+    transact: Callable[[list[store.LedgerWrite]], None] = store.transact
 
-    def applied_but_lost(writes: list[store.Write]) -> None:
-        transact(writes)
+    def fail(writes: list[store.LedgerWrite]) -> None:
+        if applied:
+            transact(writes)
         raise TimeoutError
 
-    with monkeypatch.context() as losing:
-        losing.setattr(store, "transact", applied_but_lost)
-        with pytest.raises(stripe.APIError) as unknown:
-            shop.confirm(intent, "k")
-    assert (unknown.value.http_status, seen(unknown.value).json_body["error"]["type"]) == (500, "api_error")
-    assert shop.confirm(intent, "k").status == "succeeded"
-    assert shop.ledger() == [("ord_1", "succeeded")]
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "transact", fail)
+        with pytest.raises(stripe.APIError) as failed:
+            sandbox.confirm(intent, "k")
+    assert (failed.value.http_status, untyped(failed.value).json_body["error"]["type"]) == (500, "api_error")
+    assert sandbox.confirm(intent, "k").status == "succeeded"
+    assert sandbox.ledger() == [("ord_1", "succeeded")]
 
 
-def test_a_failure_before_the_effect_leaves_the_key_free(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    intent = shop.intent()
-
-    def fail(_: object) -> None:
-        raise TimeoutError
-
-    with monkeypatch.context() as failing:
-        failing.setattr(store, "transact", fail)
-        with pytest.raises(stripe.APIError):
-            shop.confirm(intent, "k")
-    assert shop.confirm(intent, "k").status == "succeeded"
-
-
-def test_a_key_is_pruned_after_a_day_and_then_means_a_new_request(shop: Shop, clock: Clock) -> None:
-    first = create(shop, "k")
+def test_a_key_expires_after_a_day_and_then_belongs_to_a_new_request(sandbox: Sandbox, clock: Clock) -> None:
+    first = create(sandbox, "k")
     clock.now_s += 24 * 3600 - 10
-    assert create(shop, "k").id == first.id
+    assert create(sandbox, "k").id == first.id
     clock.now_s += 10
-    second = create(shop, "k", amount=2600)
+    second = create(sandbox, "k", amount=2600)
     assert second.id != first.id
-    assert create(shop, "k", amount=2600).id == second.id
+    assert create(sandbox, "k", amount=2600).id == second.id
 
 
-def test_all_keys_can_be_pruned_at_once_for_a_test(shop: Shop, url: str) -> None:
-    intent = create(shop, "k")
-    shop.confirm(intent, "k2")
+def test_a_request_prunes_all_keys_at_once(sandbox: Sandbox, url: str) -> None:
+    intent = create(sandbox, "k")
+    sandbox.confirm(intent, "k2")
     assert prune(url) == {"object": "sandbox.pruned_idempotency_keys", "count": 2, "has_more": False}
-    assert create(shop, "k").id != intent.id
+    assert create(sandbox, "k").id != intent.id
     with pytest.raises(stripe.InvalidRequestError) as refused:
-        shop.confirm(intent, "k2")
+        sandbox.confirm(intent, "k2")
     assert refused.value.code == "payment_intent_unexpected_state"
-    assert shop.ledger() == [("ord_1", "succeeded")]
+    assert sandbox.ledger() == [("ord_1", "succeeded")]
 
 
-def test_a_key_in_flight_is_not_pruned(shop: Shop, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    intent = shop.intent("pm_card_chargeDeclined")
+def test_a_key_in_flight_is_not_pruned(sandbox: Sandbox, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    intent = sandbox.create_intent("pm_card_chargeDeclined")
     transact = store.transact
 
-    def prune_meanwhile(writes: list[store.Write]) -> None:
+    def prune_before_write(writes: list[store.LedgerWrite]) -> None:
         prune(url)
         transact(writes)
 
-    monkeypatch.setattr(store, "transact", prune_meanwhile)
+    monkeypatch.setattr(store, "transact", prune_before_write)
     with pytest.raises(stripe.CardError):
-        shop.confirm(intent, "k")
+        sandbox.confirm(intent, "k")
 
 
-def test_pruning_stops_before_the_worker_is_ended_and_says_so(shop: Shop, clock: Clock) -> None:
+def test_pruning_stops_before_the_deadline_and_reports_more_keys(sandbox: Sandbox, clock: Clock) -> None:
     for n in range(5):
-        create(shop, f"k{n}")
-    assert keys.prune(clock.now() + 1.0025) == (2, True)  # the clock ticks a millisecond a look
+        create(sandbox, f"k{n}")
+    assert keys.prune(clock.now() + 1.0025) == (2, True)  # each reading advances the clock by one millisecond
     assert keys.prune(clock.now() + 5) == (3, False)
 
 
-def test_an_overlong_key_is_refused(shop: Shop) -> None:
+def test_a_key_has_at_most_255_characters(sandbox: Sandbox) -> None:
     with pytest.raises(stripe.InvalidRequestError):
-        create(shop, "k" * 256)
-    assert create(shop, "k" * 255).status == "requires_confirmation"
+        create(sandbox, "k" * 256)
+    assert create(sandbox, "k" * 255).status == "requires_confirmation"

@@ -1,5 +1,5 @@
 from tests.harness.driver import pipeline
-from tests.harness.payment_fixtures import line, shop
-from tests.harness.witnesses import log, mailbox, metrics
+from tests.harness.observations import log, mailbox, metrics
+from tests.harness.payment_fixtures import payments, provider_connection
 
-__all__ = ["line", "log", "mailbox", "metrics", "pipeline", "shop"]
+__all__ = ["log", "mailbox", "metrics", "payments", "pipeline", "provider_connection"]

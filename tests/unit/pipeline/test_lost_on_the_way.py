@@ -6,7 +6,7 @@ from tests.harness import samples
 from tests.harness.driver import SWEEP_AGE_S, Pipeline
 from tests.harness.interceptor import answer_lost, killed_after, killed_before
 from tests.harness.lost_messages import some_refused
-from tests.harness.witnesses import Metrics
+from tests.harness.observations import Metrics
 
 STAGES = ("requested", "placed", "settled")
 

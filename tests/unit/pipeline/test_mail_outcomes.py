@@ -5,7 +5,7 @@ import pytest
 from tests.harness import samples
 from tests.harness.driver import Pipeline
 from tests.harness.interceptor import Fault, answer_lost, killed_after, refused
-from tests.harness.witnesses import Metrics
+from tests.harness.observations import Metrics
 
 
 def uncertain(pipeline: Pipeline, order_id: str) -> bool:

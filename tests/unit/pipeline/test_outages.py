@@ -66,7 +66,7 @@ def test_a_redrive_after_the_records_are_gone_places_charges_and_mails_nothing_a
     pipeline.run()
     before = pipeline.rows()
 
-    pipeline.shop.forget()  # the provider's keys too
+    pipeline.payments.forget()  # the provider's keys too
     for queue, deliveries in pipeline.seen.items():
         for delivery in deliveries:
             pipeline.park(delivery, queue)

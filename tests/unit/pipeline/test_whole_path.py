@@ -4,7 +4,7 @@ import pytest
 
 from tests.harness import samples
 from tests.harness.driver import Pipeline
-from tests.harness.witnesses import Log
+from tests.harness.observations import Log
 
 
 def test_one_correlation_id_and_one_trace_go_from_the_api_to_the_mail(
@@ -47,7 +47,7 @@ def test_a_decline_is_final_and_its_mail_goes_out_once(pipeline: Pipeline) -> No
     pipeline.run()
 
     pipeline.settled_once(order_id, "declined")
-    assert pipeline.shop.intents() == ["canceled"]
+    assert pipeline.payments.intents() == ["canceled"]
 
 
 def test_whatever_comes_twice_is_done_once(pipeline: Pipeline) -> None:

@@ -1,3 +1,3 @@
-from tests.harness.witnesses import log, mailbox, metrics
+from tests.harness.observations import log, mailbox, metrics
 
 __all__ = ["log", "mailbox", "metrics"]

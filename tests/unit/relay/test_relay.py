@@ -14,7 +14,7 @@ from tests.harness.growth import assert_linear
 from tests.harness.interceptor import answer_lost, meanwhile, never_sent, refused
 from tests.harness.lost_messages import some_refused
 from tests.harness.moto_world import World
-from tests.harness.witnesses import Log, Metrics
+from tests.harness.observations import Log, Metrics
 
 Record = dict[str, Any]
 

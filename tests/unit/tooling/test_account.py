@@ -11,25 +11,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tools import account
-from tools.mail import known_identity, mail_advice
-from tools.optional import MAY_HAVE
+from tools.deploy_inputs import OPTIONAL
+from tools.ses import email_advice, find_identity
 
 WHERE = account.Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/me", session=None)
 STACK = "effectively-once-sandbox-stateful"
-
-
-class FakeSes:
-    """SES v2 with one identity."""
-
-    def __init__(self, verified: bool, production: bool) -> None:
-        self.verified, self.production = verified, production
-
-    def get_email_identity(self, EmailIdentity: str) -> dict[str, Any]:  # noqa: N803 - boto3's name
-        assert EmailIdentity == "me@example.com"
-        return {"VerifiedForSendingStatus": self.verified}
-
-    def get_account(self) -> dict[str, Any]:
-        return {"ProductionAccessEnabled": self.production}
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +23,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         "SENDER",
         "PROVIDER_SECRET_ARN",
-        *MAY_HAVE["prod"],
+        *OPTIONAL["prod"],
         *(name for name in os.environ if name.startswith("AWS_")),
     ):
         monkeypatch.delenv(name, raising=False)
@@ -63,17 +49,6 @@ def test_anything_else_is_not(monkeypatch: pytest.MonkeyPatch, typed: str) -> No
     typing(monkeypatch, typed)
     with pytest.raises(account.Stop, match="nothing was done"):
         account.consent("Deploy", "sandbox", WHERE)
-
-
-def test_a_missing_sender_is_asked_for_before_anything_is_done() -> None:
-    with pytest.raises(account.Stop, match=r"Stage sandbox needs the address .* SENDER="):
-        account.deploy("sandbox")
-
-
-def test_prod_also_needs_the_secret_with_the_providers_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SENDER", "me@example.com")
-    with pytest.raises(account.Stop, match="PROVIDER_SECRET_ARN="):
-        account.deploy("prod")
 
 
 def test_without_a_region_it_says_how_to_set_one() -> None:
@@ -125,27 +100,6 @@ def test_local_is_no_stage_of_an_account(
     assert f"make {command} STAGE=sandbox|prod" in capsys.readouterr().err
 
 
-def test_a_sender_that_nobody_verified_yet_is_said() -> None:
-    assert "open the mail that AWS sent to me@example.com" in mail_advice(
-        FakeSes(verified=False, production=True), "me@example.com", "eu-central-1"
-    )
-
-
-def test_ses_in_its_sandbox_is_said_with_the_way_out() -> None:
-    advice = mail_advice(FakeSes(verified=True, production=False), "me@example.com", "eu-central-1")
-    assert "create-email-identity" in advice
-    assert "production access" in advice
-
-
-def test_a_domain_that_is_not_verified_wants_dns_records() -> None:
-    class Domain(FakeSes):
-        def get_email_identity(self, EmailIdentity: str) -> dict[str, Any]:  # noqa: N803
-            assert EmailIdentity == "example.com"
-            return {"VerifiedForSendingStatus": False}
-
-    assert "DNS records that SES shows for example.com" in mail_advice(Domain(False, True), "example.com", "eu-west-1")
-
-
 @dataclass
 class FakeSession:
     """An account with some SES identities, and a stack, if it was ever deployed, with some resources.
@@ -194,8 +148,8 @@ class FakeSession:
 def test_an_identity_that_somebody_else_made_is_used_and_not_made_again(
     identities: tuple[str, ...], stack: tuple[str, ...] | None, known: str | None
 ) -> None:
-    found = known_identity(FakeSession(identities, stack), "me@example.com", STACK)
-    assert (found.name if found and not found.is_the_stacks else None) == known
+    found = find_identity(FakeSession(identities, stack), "me@example.com", STACK)
+    assert (found.name if found and not found.is_from_stack else None) == known
 
 
 def given_to_cdk(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
@@ -208,44 +162,6 @@ def given_to_cdk(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(subprocess, "run", run)
     return commands
-
-
-@pytest.mark.parametrize(
-    ("through", "context"),
-    [("ours", ["sender_identity=example.com", "configuration_set=ours"]), (None, ["sender_identity=example.com"])],
-)
-def test_a_known_identity_reaches_the_stacks_with_its_default_configuration_set(
-    monkeypatch: pytest.MonkeyPatch, through: str | None, context: list[str]
-) -> None:
-    where = replace(WHERE, session=FakeSession(("example.com",), through=through))
-    monkeypatch.setattr(account, "current_account", lambda: where)
-    monkeypatch.setenv("SENDER", "me@example.com")
-    commands = given_to_cdk(monkeypatch)
-
-    account.diff("sandbox")
-
-    (command,) = commands
-    assert [part for part in command if part.startswith(("sender_identity=", "configuration_set="))] == context
-
-
-def test_the_stacks_own_identity_reaches_them_with_its_default_configuration_set_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    where = replace(WHERE, session=FakeSession(("me@example.com",), ("me@example.com",), through="ours"))
-    monkeypatch.setattr(account, "current_account", lambda: where)
-    monkeypatch.setenv("SENDER", "me@example.com")
-    commands = given_to_cdk(monkeypatch)
-
-    account.diff("sandbox")
-
-    (command,) = commands
-    assert "configuration_set=ours" in command
-    assert not [part for part in command if part.startswith("sender_identity=")]
-
-
-def test_with_all_done_nothing_is_left_to_do() -> None:
-    advice = mail_advice(FakeSes(verified=True, production=True), "me@example.com", "eu-central-1")
-    assert "Nothing is left to do" in advice
 
 
 @pytest.mark.parametrize(("stage", "passed"), [("sandbox", ["producers"]), ("prod", ["producers", "operators"])])
@@ -261,3 +177,53 @@ def test_producers_and_operators_reach_the_stages_that_know_them(
 
     (command,) = commands
     assert [name for name in ("producers", "operators") if f"{name}={arn}" in command] == passed
+
+
+@pytest.mark.parametrize(
+    ("identity", "stack", "through", "context"),
+    [
+        ("example.com", None, "theirs", ["sender_identity=example.com", "configuration_set=theirs"]),
+        ("example.com", None, None, ["sender_identity=example.com"]),
+        ("me@example.com", ("me@example.com",), "theirs", ["configuration_set=theirs"]),
+    ],
+)
+def test_an_existing_identity_reaches_the_stacks_with_its_default_configuration_set(
+    monkeypatch: pytest.MonkeyPatch,
+    identity: str,
+    stack: tuple[str, ...] | None,
+    through: str | None,
+    context: list[str],
+) -> None:
+    where = replace(WHERE, session=FakeSession((identity,), stack, through))
+    monkeypatch.setattr(account, "current_account", lambda: where)
+    monkeypatch.setenv("SENDER", "me@example.com")
+    commands = given_to_cdk(monkeypatch)
+    account.diff("sandbox")
+    (command,) = commands
+    assert [part for part in command if part.startswith(("sender_identity=", "configuration_set="))] == context
+
+
+class FakeSes:
+    """SES v2 with one identity."""
+
+    def __init__(self, verified: bool, production: bool) -> None:
+        self.verified, self.production = verified, production
+
+    def get_email_identity(self, **_: str) -> dict[str, Any]:
+        return {"VerifiedForSendingStatus": self.verified}
+
+    def get_account(self) -> dict[str, Any]:
+        return {"ProductionAccessEnabled": self.production}
+
+
+@pytest.mark.parametrize(
+    ("identity", "verified", "production", "advice"),
+    [
+        ("me@example.com", True, True, "Nothing remains to do"),
+        ("me@example.com", False, True, "the email that AWS sent to me@example.com"),
+        ("example.com", False, True, "DNS records that SES shows for example.com"),
+        ("me@example.com", True, False, "create-email-identity"),
+    ],
+)
+def test_what_remains_to_do_for_emails_is_printed(identity: str, verified: bool, production: bool, advice: str) -> None:
+    assert advice in email_advice(FakeSes(verified, production), identity, "eu-central-1")

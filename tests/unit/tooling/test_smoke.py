@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pytest
 
+from shared.orders.audit import Charge
 from tools.account import Stop
 from tools.operate.deployment import Deployment
-from tools.operate.ledger import Charge
-from tools.smoke import Sent, smoke, wrong
+from tools.smoke import Sent, smoke, violations
 
 PAID = Sent("ord_1", "API", "paid", 2500)
 DECLINED = Sent("ord_2", "queue", "declined", 2500)
@@ -19,7 +19,7 @@ def charge(status: str, amount: int = 2500) -> Charge:
 
 
 def found(order: Sent, state: str, charges: Mapping[str, Sequence[Charge]]) -> list[str]:
-    return list(wrong([order], {order.order_id: state}, charges))
+    return list(violations([order], {order.order_id: state}, charges))
 
 
 def test_one_charge_or_one_decline_and_a_mail_is_as_promised() -> None:
@@ -36,7 +36,7 @@ def test_one_charge_or_one_decline_and_a_mail_is_as_promised() -> None:
         ("paid, mailed", [charge("succeeded", 2501)], "has charges"),
         ("declined, mailed", [charge("succeeded")], "is declined, mailed"),
         ("paid", [charge("succeeded")], "is paid, should be paid, mailed"),
-        ("nothing", [charge("succeeded")], "is nothing"),
+        ("missing", [charge("succeeded")], "is missing"),
     ],
 )
 def test_anything_else_is_not(state: str, charges: list[Charge], said: str) -> None:

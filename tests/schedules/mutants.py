@@ -512,7 +512,7 @@ def decline_not_cancelled(patch: Patch) -> None:
     wrap(patch, provider.Provider, "cancel", cancel)
 
 
-@mutant("payment", scenarios=("payment-error-before",), tests=PAYMENT)
+@mutant("payment", tests=PAYMENT)
 def confirmed_under_one_key(patch: Patch) -> None:
     def confirm(original: Callable[..., Intent], self: Any, event: Any, intent: Intent, attempt: Attempt) -> Intent:
         return original(self, event, intent, msgspec.structs.replace(attempt, number=1))

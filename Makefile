@@ -20,7 +20,7 @@ export CDK_DISABLE_CLI_TELEMETRY := true
 ifeq ($(origin EMAIL),environment) # a person's own address, as git reads it, and not a value for make
 EMAIL :=
 endif
-VALUES := AGE AMOUNT EMAIL FROM FUNCTION KEY MAX METHOD ORDER PORT QUEUE REASON STAGE
+VALUES := AGE AMOUNT EMAIL FROM FUNCTION KEY MAX METHOD ORDER PORT QUEUE REASON SCHEDULE STAGE
 $(foreach name,$(VALUES),$(eval override $(name) := $$(value $(name))))
 
 # Stop if a variable has no value: $(call need,ORDER,ord_1)
@@ -75,7 +75,7 @@ verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random wa
 	@$(PY) -m tests.schedules verify $(if $(DEEP),--deep)
 
 replay: $(PYTHON_PACKAGES) ## show a schedule call by call (SCHEDULE=payment:pAAA?pBA, as a failing test prints it)
-	$(call need,SCHEDULE,'payment:pAAA?pBA' (in quotes))@$(PY) -m tests.schedules replay '$(SCHEDULE)'
+	$(call need,SCHEDULE,'payment:pAAA?pBA' (in quotes))@$(PY) -m tests.schedules replay $(call quote,SCHEDULE)
 
 mutants: $(PYTHON_PACKAGES) ## break the code in named ways, and fail if no test notices (minutes)
 	@$(PY) -m tests.schedules mutants
@@ -110,16 +110,16 @@ smoke: $(READY) ## send a few orders, each several times, and check the outcome 
 ## An operator's commands: on what `make up` started, or on an account with STAGE=sandbox|prod; JSON=1 prints JSON
 
 OPERATE = $(PY) -m tools.operate
-COMMON = $(call option,stage,STAGE) $(if $(JSON),--json)
+COMMON = $(call option,stage,STAGE) $(if $(filter-out 0,$(JSON)),--json)
 
 dlq: $(PYTHON_PACKAGES) ## list parked messages with reason and time
 	@$(OPERATE) dlq $(COMMON)
 
 redrive: $(PYTHON_PACKAGES) ## move parked messages back to their queue (QUEUE=orders|payments|emails; DRY_RUN=1, MAX=10, REASON=key_reused, ALL=1)
-	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) redrive $(call quote,QUEUE) $(COMMON) $(if $(DRY_RUN),--dry-run) $(call option,max,MAX) $(if $(ALL),--all) $(call option,reason,REASON)
+	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) redrive $(call quote,QUEUE) $(COMMON) $(if $(filter-out 0,$(DRY_RUN)),--dry-run) $(call option,max,MAX) $(if $(filter-out 0,$(ALL)),--all) $(call option,reason,REASON)
 
 audit: $(PYTHON_PACKAGES) ## list orders that are late, paid twice, or without their next event (REPAIR=1 sends missing events; AGE=0 also checks orders on their way)
-	@$(OPERATE) audit $(COMMON) $(if $(REPAIR),--repair) $(call option,age,AGE)
+	@$(OPERATE) audit $(COMMON) $(if $(filter-out 0,$(REPAIR)),--repair) $(call option,age,AGE)
 
 trace: $(PYTHON_PACKAGES) ## print the story of one order (ORDER=ord_1)
 	$(call need,ORDER,ord_1)@$(OPERATE) trace $(call quote,ORDER) $(COMMON)
@@ -131,10 +131,10 @@ resume: $(PYTHON_PACKAGES) ## let the function take messages again (QUEUE=paymen
 	$(call need,QUEUE,orders|payments|emails)@$(OPERATE) resume $(call quote,QUEUE) $(COMMON)
 
 forget: $(PYTHON_PACKAGES) ## delete one idempotency record, after you typed its key (KEY=payment.charge#ord_1; YES=1, SECOND_MAIL=1)
-	$(call need,KEY,payment.charge#ord_1)@$(OPERATE) forget $(call quote,KEY) $(COMMON) $(if $(YES),--yes) $(if $(SECOND_MAIL),--second-mail)
+	$(call need,KEY,payment.charge#ord_1)@$(OPERATE) forget $(call quote,KEY) $(COMMON) $(if $(filter-out 0,$(YES)),--yes) $(if $(filter-out 0,$(SECOND_MAIL)),--second-mail)
 
 discard: $(PYTHON_PACKAGES) ## move parked messages of one reason into a file, after you typed both (QUEUE=orders REASON=unparsable; YES=1)
-	$(call need,QUEUE,orders|payments|emails)$(call need,REASON,unparsable)@$(OPERATE) discard $(call quote,QUEUE) $(call quote,REASON) $(COMMON) $(if $(YES),--yes)
+	$(call need,QUEUE,orders|payments|emails)$(call need,REASON,unparsable)@$(OPERATE) discard $(call quote,QUEUE) $(call quote,REASON) $(COMMON) $(if $(filter-out 0,$(YES)),--yes)
 
 recover: $(PYTHON_PACKAGES) ## put missing order rows back from a copy of the table (FROM=orders-copy)
 	$(call need,FROM,<name of the copied table>)@$(OPERATE) recover $(call quote,FROM) $(COMMON)

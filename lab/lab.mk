@@ -24,7 +24,7 @@ peers: $(LAB) ## explore the payment step of other libraries and patterns; write
 	@$(PY) -m lab.peers compare
 
 replay-peer: $(LAB) ## show one schedule of a peer call by call (SCHEDULE= as in lab/docs/peers.md)
-	$(call need,SCHEDULE,'powertools:pAAA?pBA' (in quotes))@$(PY) -m lab.peers replay '$(SCHEDULE)'
+	$(call need,SCHEDULE,'powertools:pAAA?pBA' (in quotes))@$(PY) -m lab.peers replay $(call quote,SCHEDULE)
 
 bench: $(LAB) $(WHEELS) ## measure this repository and the peers; writes lab/benchmarks/results.json and lab/docs/performance.md (ONLY=cpu,guard QUICK=1)
 	@$(PY) -m lab.benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)

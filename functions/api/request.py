@@ -264,9 +264,9 @@ def _field_error(message: str) -> FieldError:
     if " matching regex " in rule:
         rule = PATTERNS.get(field.rpartition(".")[2], "another form")
     # Only the kind of the value may stay, which msgspec writes in backticks.
-    return FieldError(field or "body", re.sub(r", got (?!`).*", "", rule))
+    return FieldError(_printable(field) or "body", re.sub(r", got (?!`).*", "", rule))
 
 
 def _printable(name: str) -> str:
     """Return a field's name as it was sent, in printable ASCII and at most 64 characters."""
-    return name[:64].encode("ascii", "backslashreplace").decode()
+    return "".join(each for each in name[:64].encode("ascii", "backslashreplace").decode() if each.isprintable())

@@ -125,7 +125,18 @@ def decode_as(raw: bytes, kind: type[T]) -> T:
     Text is normalised to NFC and `1.0` is read as `1`, in fields of the type only (see `_canonical`).
     Raises msgspec.DecodeError (not JSON) or its subclass msgspec.ValidationError, which names field and rule.
     """
+    if raw.isascii() and b"\\u" not in raw:  # all text is in NFC
+        try:
+            found: T = _decoder(kind).decode(raw)  # type: ignore[arg-type]
+            return found
+        except msgspec.ValidationError:
+            pass  # the data may be valid in another spelling
     return msgspec.convert(_canonical(msgspec.json.decode(raw), _shape(kind)), kind)  # type: ignore[arg-type]
+
+
+@functools.cache
+def _decoder(kind: Hashable) -> "msgspec.json.Decoder[Any]":
+    return msgspec.json.Decoder(kind)
 
 
 @functools.cache

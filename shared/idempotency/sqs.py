@@ -34,7 +34,7 @@ MAX_VISIBILITY_S = 11 * 3600
 # SQS accepts ten attributes a message. Parking adds three.
 MAX_KEPT_ATTRIBUTES = 7
 # All attributes of a parked message together, in bytes. A source queue accepts this much beside the largest body
-# (stacks/constructs/queues.py), so that each parked message can be redriven.
+# (stacks/constructs/queues.py), so that each parked message that was read can be redriven.
 ATTRIBUTES_LIMIT_BYTES = 8 * 1024
 # Parking never writes a value longer than this: SQS's message ids have up to 100 characters.
 MAX_PARKING_VALUE = 100

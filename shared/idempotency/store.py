@@ -239,7 +239,7 @@ class Store(msgspec.Struct, frozen=True):
             "SET in_progress_expiration = :now_ms, unsettled = uncertain" + (", expiration = :past" if forget else ""),
             {
                 ":now_ms": {"N": str(now_ms)},
-                # A day in the past, so that the key is free for a worker with a slow clock too.
+                # A day in the past. A worker with a slow clock still waits until the released lease is over.
                 **({":past": {"N": str(now_ms // 1000 - FORGOTTEN_S)}} if forget else {}),
             },
             deadline_ms,

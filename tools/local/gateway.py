@@ -100,6 +100,8 @@ class Gateway:
             return "Web pages cannot call this local AWS: the Origin is foreign."
         if any(site != b"none" for site in _values(scope, "sec-fetch-site")):
             return "Web pages cannot call this local AWS: a page sent this request (Sec-Fetch-Site)."
+        if not re.fullmatch("[A-Z]+", scope["method"]):  # method and path are matched as one text below
+            return "The request's method is not one of HTTP's."
         path: str = scope["path"]
         if host["name"].lower() in ("127.0.0.1", "localhost") and EXEMPT.fullmatch(f"{scope['method']} {path}"):
             return None

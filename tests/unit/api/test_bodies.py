@@ -62,7 +62,7 @@ INVALID: dict[str, tuple[Callable[[dict[str, Any]], object], str, str]] = {
     "misspelt field": (lambda o: o.update(curency="QQQ"), "curency", "unknown field"),
     "misspelt in the customer": (lambda o: o["customer"].update(mail="marker"), "customer.mail", "unknown field"),
     "misspelt in an item": (lambda o: o["items"][0].update(discount=9876), "items[0].discount", "unknown field"),
-    "unprintable field": (lambda o: o.update({"a\n\u00e4\u2028": 1}), r"a\n\xe4\u2028".replace("\\n", "\n"), "unknown"),
+    "unprintable field": (lambda o: o.update({"a\n\u00e4\u2028": 1}), r"a\xe4\u2028", "unknown"),
 }
 MARKS = ("marker", "QQQ", "eur", "4242", "987654", "9876", str(10_000 * MAX_AMOUNT))
 

@@ -175,3 +175,10 @@ def test_an_entry_without_a_trace_says_nothing_of_it() -> None:
 
 def _json(envelope: CloudEvent) -> str:
     return msgspec.json.encode(envelope).decode()
+
+
+@pytest.mark.parametrize("value", ["1e400", "9" * 5_000, '{"deep": [1e999]}'])
+def test_an_unknown_field_is_ignored_even_if_it_holds_a_huge_number(value: str) -> None:
+    text = body(data={"parcel_id": "p1", "unknown": "HERE"}).replace('"HERE"', value)
+
+    assert decode(text, KINDS)[1] == ParcelWanted(parcel_id="p1")

@@ -259,3 +259,7 @@ def test_on_port_80_clients_leave_the_port_out() -> None:
         headers = [(b"host", host.encode())]
         scope = {"method": "GET", "path": "/_ministack/health", "query_string": b"", "headers": headers}
         assert (gateway._refusal(scope) is None) is passes
+
+
+def test_a_method_that_looks_like_an_exempt_request_is_refused() -> None:
+    assert refused(ask("POST /_aws/execute-api/a/", "/", {"x-amz-target": "DynamoDB_20120810.ListTables"}))

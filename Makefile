@@ -12,7 +12,6 @@ SOURCES := $(wildcard app.py) stacks functions shared tests tools
 
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
-CDK := .venv/bin/node node_modules/aws-cdk/bin/cdk
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export CDK_DISABLE_CLI_TELEMETRY := true
 
@@ -30,7 +29,7 @@ need = $(if $($(1)),,$(error make $@ needs $(1)=$(2)))
 quote = '$(subst ','\'',$($(1)))'
 option = $(if $($(2)),--$(1) $(call quote,$(2)))
 
-help: ## this list
+help: ## print this list
 	@awk -F ':.*## ' '/^## /{ printf "\n%s\n", substr($$0, 4) } /^[a-z0-9-]+:.*## /{ printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\n'
 
@@ -59,9 +58,9 @@ check: $(PYTHON_PACKAGES) ## the inner loop, under a minute: ruff, import rules,
 	.venv/bin/mypy shared functions
 	$(PYTEST) -n 2 --dist worksteal $(addprefix tests/unit/,idempotency orders api order payment email relay sweep)
 
-test: lint types unit stacks e2e ## everything a change must pass
+test: lint types unit stacks e2e ## run everything that a change must pass
 
-lint: $(READY) ## ruff, its formatter, import rules, and GitHub's own check of the workflow
+lint: $(READY) ## run ruff, its formatter, import rules, and GitHub's own check of the workflow
 	.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/node tools/workflows.mjs .github/workflows/*.yml
@@ -69,7 +68,7 @@ lint: $(READY) ## ruff, its formatter, import rules, and GitHub's own check of t
 types: $(PYTHON_PACKAGES) ## mypy --strict
 	.venv/bin/mypy $(SOURCES)
 
-unit: $(PYTHON_PACKAGES) ## the core, the functions, every schedule with one fault: no AWS, minutes
+unit: $(PYTHON_PACKAGES) ## run all unit tests and every schedule with one fault (no AWS; minutes)
 	$(PYTEST) -n 2 --dist worksteal tests/schedules tests/unit
 
 verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random walks (minutes; DEEP=1 with two copies of a message: hours)
@@ -78,13 +77,13 @@ verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random wa
 replay: $(PYTHON_PACKAGES) ## show a schedule call by call (SCHEDULE=payment:pAAA?pBA, as a failing test prints it)
 	$(call need,SCHEDULE,'payment:pAAA?pBA' (in quotes))@$(PY) -m tests.schedules replay '$(SCHEDULE)'
 
-mutants: $(PYTHON_PACKAGES) ## break the code in named ways; each must be noticed (minutes)
+mutants: $(PYTHON_PACKAGES) ## break the code in named ways, and fail if no test notices (minutes)
 	@$(PY) -m tests.schedules mutants
 
-stacks: $(READY) $(WHEELS) ## the synthesised templates
+stacks: $(READY) $(WHEELS) ## test the synthesised templates
 	$(PYTEST) tests/stacks
 
-e2e: $(READY) ## the app, deployed to a local AWS of its own
+e2e: $(READY) ## test the application on a local AWS of its own
 	$(PYTEST) -n 2 --dist worksteal tests/e2e
 
 ## A real account
@@ -144,7 +143,7 @@ recover: $(PYTHON_PACKAGES) ## put missing order rows back from a copy of the ta
 
 setup: $(READY) $(WHEELS) ## install all tools into this folder (implicit in the others)
 
-lock: $(READY) ## resolve requirements/*.in and package.json anew, with hashes
+lock: $(READY) ## resolve requirements/*.in and package.json again, and write the locks with hashes
 	@tools/lock.sh
 
 clean: ## remove all that was installed, built or cached here

@@ -17,7 +17,7 @@ from stacks.times import SettingsError
 
 
 def build(app: App, settings: Settings | None = None) -> Settings:
-    """Add the stacks of a stage to the app: of `settings`, or else of the stage in the context. Returns the settings.
+    """Add the stacks of a stage to the app. Without `settings`, the context names the stage. Returns the settings.
 
     The stacks name no account and no region.
     """

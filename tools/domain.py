@@ -1,4 +1,4 @@
-"""Everything in tools/ that names an order, a step or the provider. With ledger.py, an application of another domain
+"""Names, samples and API clients of the orders application. With ledger.py, an application of another domain
 replaces this file.
 """
 

@@ -23,7 +23,7 @@ first_usable() {
 }
 
 find_python() { # 3.13 is what Lambda runs; 3.11 is the oldest that the tools run on
-    # pyenv hides the system's python where it lacks the version that .python-version names, hence the second look.
+    # If pyenv lacks the version in .python-version, its shim fails. The second try uses the system's python.
     first_usable || PYENV_VERSION=system first_usable ||
         fail "Python 3.11 or newer is needed, 3.13 is best; found: $(python3 --version 2>/dev/null || echo no python3 at all)." \
             "Install it, or name one: make setup PYTHON=/path/to/python3.13"
@@ -31,7 +31,7 @@ find_python() { # 3.13 is what Lambda runs; 3.11 is the oldest that the tools ru
 
 need_disk() { # megabytes
     free=$(df -Pk . | awk 'NR == 2 { print int($4 / 1024) }')
-    [ "$free" -ge "$1" ] || fail "$1 MB of free disk are needed in $PWD for this step, there are $free MB." \
+    [ "$free" -ge "$1" ] || fail "This step needs $1 MB of free disk in $PWD. $free MB are free." \
         "Free some, or move the clone, and run make again."
 }
 
@@ -39,7 +39,7 @@ make_venv() {
     python=$(find_python)
     echo "setup: $("$python" --version) ($python)"
     rm -rf $venv
-    "$python" -m venv $venv || fail "$python can not make a virtual environment." \
+    "$python" -m venv $venv || fail "$python cannot make a virtual environment." \
         "On Debian and Ubuntu: apt-get install python3-venv (or python3.X-venv for another version)"
 }
 
@@ -47,7 +47,7 @@ python_packages() {
     need_disk 1500
     if ! usable $venv/bin/python; then make_venv; fi
     # uv, itself pinned by the same lock, installs the rest: 4 s where pip takes a minute.
-    awk '/^[a-z]/ { ours = /^uv==/ } ours' requirements/dev.txt >$venv/uv.txt
+    awk '/^[a-z]/ { is_uv = /^uv==/ } is_uv' requirements/dev.txt >$venv/uv.txt
     $venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $venv/uv.txt ||
         fail "pip could not install uv: is the package index reachable from here?"
     $venv/bin/uv pip sync --quiet --python $venv/bin/python --require-hashes requirements/dev.txt ||

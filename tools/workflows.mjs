@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { registerHooks } from "node:module";
 
-// The package imports JSON as bundlers allow it; Node wants the type said.
+// The package imports JSON without an import attribute. Node requires the attribute.
 registerHooks({
   load: (url, context, next) =>
     next(url, url.endsWith(".json") ? { ...context, importAttributes: { type: "json" } } : context),

@@ -33,7 +33,7 @@ class OrderView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def get_order(request: Request, order_id: str) -> Response:
-    """Return an order. Raises Problem: the same for another caller's order as for no order."""
+    """Return an order. Raises the same Problem for an unknown order and for an order of another caller."""
     caller = caller_of(request)
     if not _ID.fullmatch(order_id):
         raise _no_such_order()

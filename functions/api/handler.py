@@ -25,7 +25,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     try:
         answer = _answer(request, correlation_id, context.get_remaining_time_in_millis())
         logger.info("request", method=request.method, status=answer.status)
-        # Errors are cacheable by default too: a 404 must not outlive the order's arrival.
+        # Errors are cacheable by default too: a cached 404 would hide an order that arrives later.
         return answer.to_lambda(**{"X-Correlation-Id": correlation_id, "Cache-Control": "no-store"})
     finally:
         logger.thread_safe_clear_keys()

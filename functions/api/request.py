@@ -172,7 +172,7 @@ def order_id_of(*scope: str) -> str:
     return API_ID_PREFIX + base64.b32encode(digest).decode().lower()[:26]
 
 
-# Body. A misspelt field would be ignored in silence, and it may be the quantity: so the API refuses unknown fields.
+# Body. A misspelt field may be the quantity. So the API refuses unknown fields instead of ignoring them.
 class PostedCustomer(Customer, frozen=True, forbid_unknown_fields=True):
     """The customer as a client sends it."""
 

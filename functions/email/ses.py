@@ -1,6 +1,6 @@
 """SES: one request an email, and what each answer says about it.
 
-https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEemail.html
+https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html
 """
 
 import re
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 SUPPRESSED = "suppressed"  # in place of the email's id
 
-# Permanent refusals, by name. Waiting or a person cures every other refusal: out of quota, sending paused, account
-# suspended, access denied, …
+# Permanent refusals, by name. Every other refusal is temporary or can be repaired: out of quota, sending paused,
+# account suspended, access denied, …
 _REFUSED = {
     "MessageRejected": "mail_rejected",
     "MailFromDomainNotVerifiedException": "address_not_verified",
@@ -34,7 +34,7 @@ def send_email(ses: "SESV2Client", email: Email, *, sender: str, to: str, effect
     """Send one email. Returns its id, or SUPPRESSED if SES never delivers to this address.
 
     SES usually accepts an email to a suppressed address, gives it an id and drops it. A bounce event
-    (`OnAccountSuppressionList`) shows that later. It is no reason to send again either.
+    (`OnAccountSuppressionList`) reports the drop. The drop is no reason to send the email again.
     https://docs.aws.amazon.com/ses/latest/dg/sending-email-suppression-list.html
 
     Raises NotDone (it is known that nothing was sent), Permanent, or Unknown (the email may have been sent).

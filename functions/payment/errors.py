@@ -27,8 +27,9 @@ class Missing(NotDone):
 def to_step_error(what: str, error: stripe.StripeError, *, charges: bool) -> StepError:
     """Convert an error. `charges`: the call charges somebody if the provider executes it.
 
-    409, 5xx, a timeout and a closed connection do not say whether it did: a charge is then Unknown. The text contains
-    codes and ids only, because the provider's own text may quote the request.
+    409, 5xx, a timeout and a closed connection do not show whether the provider executed the call. The error of a
+    charging call is then Unknown. The text contains codes and ids only, because the provider's own text may quote the
+    request.
     """
     code = error.error.code if error.error else error.code
     known = (str(each) for each in (type(error).__name__, error.http_status, code, error.request_id) if each)
@@ -48,7 +49,7 @@ def mismatch(what: str, intent: Intent, order: OrderPlaced, intent_id: str | Non
     """Return the error for an answer that does not fit the order, or None if the answer fits.
 
     `intent_id`: the intent that the call named; None for create. A succeeded intent fits only if a charge received the
-    total. Create charges nobody, so the status in its answer proves nothing and is not compared.
+    total. Create charges no card, so the status in its answer proves nothing and is not compared.
     """
     same_intent = intent_id in (None, intent.id)
     same_facts = (intent.order_id, intent.amount, intent.currency) == (order.order_id, order.total, order.currency)

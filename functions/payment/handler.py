@@ -1,7 +1,8 @@
 """Payment: placed → paid | declined. One payment intent per order, whose id is on the row before it may be confirmed.
 
-A confirmed intent cannot be charged again. So the order is charged at most once, whatever is redelivered, replayed,
-killed or deleted. An intent that was created and is not on the row stays unconfirmed and charges nobody.
+A confirmed intent cannot be charged again. So the order is charged at most once, even if messages are redelivered,
+workers are killed or records are deleted. An intent that was created and is not on the row stays unconfirmed and
+charges no card.
 """
 
 import os
@@ -51,9 +52,9 @@ class Payment(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
     """Charge the card at most once. A decline is a result and final for the order.
 
-    If the provider refuses the card, the order is declined. If it refuses the request (no such payment method, an
-    amount outside its limits), the message is parked: the cause may be the operator's, such as the key of another
-    account, and a redrive repeats the request after the repair.
+    If the provider refuses the card, the order is declined. If the provider refuses the request (no such payment
+    method, an amount outside its limits), the message is parked: the cause may be the operator's, such as the key of
+    another account, and a redrive repeats the request after the repair.
     """
     row = _row_of(order)
     if row.state in (PAID, DECLINED):
@@ -72,7 +73,7 @@ def _row_of(order: OrderPlaced) -> Order:
     with as_not_done("read the order"):
         row = orders().get(order.order_id)
     if row is None:
-        raise NotDone(f"order {order.order_id} is missing")  # it comes back if the table is being restored
+        raise NotDone(f"order {order.order_id} is missing")  # the row may return, because the table may be in a restore
     if (row.total, row.currency, row.payment_method) != (order.total, order.currency, order.payment_method):
         raise KeyReused(f"order {order.order_id} is another request")
     if row.state == REQUESTED:

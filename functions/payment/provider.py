@@ -64,7 +64,7 @@ class Provider:
         try:
             return create_with(order.order_id)
         except Replayed:
-            # The provider returns its stored failure under this key for a day. A second intent charges nobody.
+            # The provider returns its stored failure under this key for a day. A second intent charges no card.
             return create_with(f"{order.order_id}/{attempt.number}")
 
     def retrieve(self, order: OrderPlaced, intent_id: str, attempt: Attempt) -> Intent:

@@ -26,7 +26,7 @@ from .records import Image, text
 from .runtime import client, epoch_ms, iso, request_s
 from .sqs import park, sqs_handler
 from .steps import Attempt, Effect, Outcome, Step, Write, step
-from .telemetry import count, logger, trace_header
+from .telemetry import logger, trace_header
 
 __all__ = [
     "BODY_LIMIT_BYTES",
@@ -58,7 +58,6 @@ __all__ = [
     "batches",
     "client",
     "cloudevent",
-    "count",
     "current_engine",
     "decode_as",
     "epoch_ms",

@@ -92,7 +92,7 @@ class Engine(msgspec.Struct, frozen=True):
         except StepError as error:
             error.uncertain = claim.uncertain
             raise
-        except Exception as error:  # of a step that returned nonsense, too: its effect may have happened
+        except Exception as error:  # also an error in an invalid outcome: the effect may have happened
             unknown = Unknown(f"{type(error).__name__} in {step.operation}")
             unknown.uncertain = claim.uncertain
             raise unknown from error
@@ -118,7 +118,7 @@ class Engine(msgspec.Struct, frozen=True):
         events = _outbox(outcome, attempt, trace)
         try:
             return self.store.commit(claim, data, events, outcome.writes, attempt.deadline_ms)
-        except (StoreError, EffectWithoutState) as error:  # EffectWithoutState: for the time after a person's repair
+        except (StoreError, EffectWithoutState) as error:  # the result is used after a person has repaired the row
             error.claim_kept = True
             if claim.saved_result is None:
                 try:

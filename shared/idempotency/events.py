@@ -20,10 +20,10 @@ FINGERPRINT_VERSION = "v1"
 # The source queue accepts 8 KB more, for message attributes (stacks/constructs/queues.py).
 BODY_LIMIT_BYTES = 64 * 1024
 
-# Up to here each whole number has its own float. https://www.rfc-editor.org/rfc/rfc8259#section-6
+# Each whole number up to this limit has its own float. https://www.rfc-editor.org/rfc/rfc8259#section-6
 EXACT_FLOAT_LIMIT = 2**53
 
-# A character in NFC stands for at most so many characters of the text before normalisation.
+# A character in NFC replaces at most this many characters of the original text.
 # https://www.unicode.org/faq/normalization.html
 NFC_SHRINKS_BY = 4
 

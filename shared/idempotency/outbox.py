@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BATCH_ENTRIES = 10
 # The limit of one message and of one request. SQS accepts more today; every queue accepts this much.
 LIMIT_BYTES = 256 * 1024
-# Refusals by code. `SenderFault` is also true for a throttled key or a missing permission, which heal.
+# Refusals by code. `SenderFault` is also true for a throttled key or a missing permission, which are temporary.
 UNSENDABLE = {"InvalidMessageContents", "InvalidParameterValue"}
 
 

@@ -36,7 +36,7 @@ MAX_KEPT_ATTRIBUTES = 7
 # All attributes of a parked message together, in bytes. A source queue accepts this much beside the largest body
 # (stacks/constructs/queues.py), so that each parked message can be redriven.
 ATTRIBUTES_LIMIT_BYTES = 8 * 1024
-# Parking wrote no longer value: SQS's message ids have up to 100 characters.
+# Parking never writes a value longer than this: SQS's message ids have up to 100 characters.
 MAX_PARKING_VALUE = 100
 
 Record: TypeAlias = dict[str, Any]  # as in Lambda's SQS event

@@ -51,9 +51,10 @@ FORGOTTEN_S = 86_400
 
 T = TypeVar("T")
 
-# A key is free if the record is absent; or if it has another owner and no lease at this time, and is expired (TTL
-# deletes late, so the time is compared) or in progress for the same request. The network may deliver a copy of a claim
-# late, after its release: then the record has the same owner, or its lease ended later than the copy's own time.
+# A key is free if there is no record. It is also free if the record has another owner and no lease at this time, and is
+# either expired or in progress for the same request. TTL deletes late, so the condition compares the expiration.
+# The network may deliver a copy of a claim after the claim's release. Then the record has the copy's owner, or its
+# lease ended later than the copy's own time.
 _NO_LEASE = "in_progress_expiration <= :now_ms"
 _FREE = (
     "attribute_not_exists(id) OR (#owner <> :owner AND ("
@@ -247,7 +248,8 @@ class Store(msgspec.Struct, frozen=True):
     def save_result(self, claim: Claim, fingerprint: str, data: str, *, deadline_ms: int) -> None:
         """Save the result of an effect whose commit failed, so that the next attempt need not repeat the effect.
 
-        Claim and lease do not change. Raises Superseded (or the commit was applied after all) or StoreError.
+        Claim and lease do not change. Raises Superseded if another owner took over
+        or the commit was applied after all. Raises StoreError.
         """
         saved = {":effect": {"S": saved_result_attribute(fingerprint, data)}}
         self._send_update(claim, "SET effect = :effect", saved, deadline_ms)

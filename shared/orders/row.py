@@ -1,7 +1,7 @@
 """The order row: an order's facts and its state. The row never expires, so it outlives every idempotency record.
 
-States only move forward: requested → placed → paid | declined. `mailed_at` is set when the customer was told. An order
-is final when it is paid or declined, and mailed.
+States only move forward: requested → placed → paid | declined. `mailed_at` is set when the email about the outcome was
+sent. An order is final when it is paid or declined, and mailed.
 """
 
 import zlib

@@ -84,7 +84,7 @@ def record_declined(table: str, order_id: str, *, intent_id: str, reason: str, n
 
 
 def record_mailed(table: str, order_id: str, *, state: str, mail: str, mail_id: str, now_ms: int) -> Write:
-    """Record that the customer was told of this state. The order is final, and the sweep's marks are removed."""
+    """Record that the email about this state was sent. The order is final, and the sweep's marks are removed."""
 
     def on_conflict(found: Order | None) -> StepError | None:
         same = found is not None and found.mailed_at is not None and found.mail == mail

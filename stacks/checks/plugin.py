@@ -5,7 +5,10 @@ prints the report and fails. It also fails `cdk deploy --app cdk.out`, because i
 https://docs.aws.amazon.com/cdk/v2/guide/policy-validation-synthesis.html
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import jsii
 from aws_cdk import (
@@ -17,8 +20,7 @@ from aws_cdk import (
 )
 
 from stacks.checks import CHECKS, Check
-from stacks.checks.assembly import templates_of
-from stacks.checks.model import Finding, Model
+from stacks.checks.model import Finding, Model, Template
 from stacks.settings import Settings
 
 # A fatal violation cannot be acknowledged: `Validations.of(construct).acknowledge` would switch a guarantee off.
@@ -81,3 +83,30 @@ def _violation(rule: str, description: str, fix: str, construct_path: str) -> Po
 
 def _number(found: list[tuple[Check, Finding]]) -> str:
     return "one finding" if len(found) == 1 else f"{len(found)} findings"
+
+
+def templates_of(paths: Iterable[str]) -> list[Template]:
+    """Read the templates at `paths` in a cloud assembly, and the templates of all stacks nested in them."""
+    return [template for path in map(Path, paths) for template in _with_nested(_read(path), path.parent)]
+
+
+def _read(path: Path) -> Template:
+    """The manifest beside the template knows the name that a stack has in CloudFormation."""
+    artifacts = json.loads((path.parent / "manifest.json").read_text())["artifacts"]
+    [(key, properties)] = [
+        (key, artifact["properties"])
+        for key, artifact in artifacts.items()
+        if artifact["type"] == "aws:cloudformation:stack" and artifact["properties"]["templateFile"] == path.name
+    ]
+    return Template(key, properties.get("stackName", key), json.loads(path.read_text()))
+
+
+def _with_nested(template: Template, directory: Path) -> Iterator[Template]:
+    yield template
+    for id, resource in template.body.get("Resources", {}).items():
+        file: Any = resource.get("Metadata", {}).get("aws:asset:path")
+        if resource["Type"] == "AWS::CloudFormation::Stack" and file:
+            parameters = resource.get("Properties", {}).get("Parameters", {})
+            body = json.loads((directory / file).read_text())
+            key = f"{template.key}/{id}"
+            yield from _with_nested(Template(key, key, body, template, parameters), directory)

@@ -9,7 +9,6 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from stacks.constructs.endpoints import api_url
 from stacks.constructs.function import AppFunction, allow, step_environment
 from stacks.settings import Settings
 from stacks.stateful import StatefulStack
@@ -94,4 +93,9 @@ class Api(Construct):
                 "format": json.dumps(ACCESS_LOG),
             },
         )
-        CfnOutput(stack, "ApiUrl", value=api_url(api, settings.endpoint))
+        CfnOutput(stack, "ApiUrl", value=_url(api, settings.endpoint))
+
+
+def _url(api: apigatewayv2.HttpApi, endpoint: str | None) -> str:
+    """Return the URL of the API, without a slash at the end. The local AWS serves it under a path."""
+    return f"{endpoint}/_aws/execute-api/{api.api_id}/$default" if endpoint else api.api_endpoint

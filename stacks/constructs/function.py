@@ -76,7 +76,7 @@ class AppFunction(lambda_.Function):
             layers=[shared_layer(scope, third_party=settings.stage is not Stage.LOCAL), *layers],
             role=role,
             log_group=log_group,
-            tracing=lambda_.Tracing.ACTIVE,  # adds the only "*": X-Ray has no resources
+            tracing=lambda_.Tracing.ACTIVE,  # adds the X-Ray actions on "*": X-Ray has no resources
             environment={
                 "STAGE": settings.stage,
                 "POWERTOOLS_SERVICE_NAME": name,

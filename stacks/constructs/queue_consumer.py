@@ -1,4 +1,4 @@
-"""One stage of the pipeline: a queue, its DLQ and the function that consumes the queue.
+"""One queue consumer of the pipeline: a queue, its DLQ and the function that consumes the queue.
 
 Times, limits, permissions and outputs are derived from the arguments.
 """

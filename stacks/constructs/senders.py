@@ -86,14 +86,14 @@ class Relay(Construct):
 
 
 class Sweep(Construct):
-    """Send the pending event of an unfinished order again, on a schedule, to the first queue that consumes it."""
+    """Send the pending event of an unfinished order again, on a schedule, to each queue that consumes it."""
 
     def __init__(
         self, scope: Construct, *, settings: Settings, data: StatefulStack, consumers: Sequence[QueueConsumer]
     ) -> None:
         super().__init__(scope, "Sweeping")
         pending = {kind.type for kind in get_args(NextEvent)}
-        routes = {kind: consumers[:1] for kind, consumers in _consumers_by_type(consumers).items() if kind in pending}
+        routes = {kind: found for kind, found in _consumers_by_type(consumers).items() if kind in pending}
         self.function = AppFunction(
             self,
             "sweep",
@@ -111,6 +111,8 @@ class Sweep(Construct):
                 *_send_permissions(routes),
             ],
         )
+        # Lambda would run a failed sweep twice more, beside the next schedule.
+        self.function.configure_async_invoke(retry_attempts=0)
         self.role_arn = self.function.execution_role.role_arn
         events.Rule(
             self,

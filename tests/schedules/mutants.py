@@ -403,7 +403,7 @@ def busy_record_acknowledged(patch: Patch) -> None:
     wrap(patch, Batch, "_run_job", run_job)
 
 
-@mutant("sqs", scenarios=("order-batch",), tests=LAYER)
+@mutant("sqs", tests=LAYER)
 def first_failure_of_a_batch_reported_only(patch: Patch) -> None:
     def run(original: Callable[..., Any], self: Batch, found: Any) -> dict[str, Any]:
         return {"batchItemFailures": original(self, found)["batchItemFailures"][:1]}
@@ -458,12 +458,12 @@ def settled_from_any_state(patch: Patch) -> None:
     wrap(patch, writes, "_settle", lambda settle, *given: always(settle(*given), "order_id"))
 
 
-@mutant("order", scenarios=("order",), tests=("tests/unit/order",))
+@mutant("order", tests=("tests/unit/order",))
 def order_placed_twice(patch: Patch) -> None:
     wrap(patch, order, "record_placed", lambda record, *given, **named: always(record(*given, **named), "order_id"))
 
 
-@mutant("orders", scenarios=("payment",), tests=(*ORDERS, *PAYMENT))
+@mutant("orders", scenarios=("payment-forgetful",), tests=(*ORDERS, *PAYMENT))
 def intent_on_the_row_overwritten(patch: Patch) -> None:
     def fix_intent(self: Orders, order_id: str, intent_id: str) -> str:
         self.client.update_item(
@@ -512,7 +512,7 @@ def decline_not_cancelled(patch: Patch) -> None:
     wrap(patch, provider.Provider, "cancel", cancel)
 
 
-@mutant("payment", scenarios=("payment-error-before",), tests=PAYMENT)
+@mutant("payment", tests=PAYMENT)
 def confirmed_under_one_key(patch: Patch) -> None:
     def confirm(original: Callable[..., Intent], self: Any, event: Any, intent: Intent, attempt: Attempt) -> Intent:
         return original(self, event, intent, msgspec.structs.replace(attempt, number=1))

@@ -1,4 +1,4 @@
-"""A copier's app in plain L1 and L2 constructs that keeps the promise, to be broken in one way at a time."""
+"""A minimal app of plain L1 and L2 constructs that passes all checks. Each test breaks it in one way."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
 from stacks.checks import CHECKS, Check
-from stacks.checks.assembly import templates_of
 from stacks.checks.model import Finding, Model, Template
+from stacks.checks.plugin import templates_of
 from stacks.settings import settings_from
 from tests.harness.synth import FLAGS, STAGES
 
@@ -26,14 +26,13 @@ FILTER = '{"dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {
 
 
 class MinimalApp:
-    """Queue and DLQ, a function on the queue, two tables, a relay; data in a stack of its own."""
+    """A queue with a DLQ and a function, and a relay. The two tables are in another stack."""
 
     def __init__(self, outdir: Path, stage: str = "prod") -> None:
         self.settings = settings_from({"stage": stage, **STAGES[stage]}.get)
-        # The CDK's own validation off: what it finds is not for ours to rely on.
+        # Without the CDK's own validation: the checks must not depend on it, and it takes most of the synthesis.
         cli = {"aws:cdk:enable-path-metadata": True, "aws:cdk:enable-asset-metadata": True}
-        plain = cli | {"@aws-cdk/core:validateAgainstDefaultRules": False}
-        self.app = App(outdir=str(outdir), context=FLAGS | plain)
+        self.app = App(outdir=str(outdir), context=FLAGS | cli, builtin_cloud_formation_validation=False)
         self.data, self.stack = Stack(self.app, "data"), Stack(self.app, "small")
         self.records = dynamodb.Table(
             self.data,
@@ -134,7 +133,7 @@ class MinimalApp:
         return alarm
 
     def override(self, of: IConstruct, path: str, value: Any) -> "MinimalApp":
-        """The CDK's escape hatch, past all types and validation; None removes."""
+        """Set a property with the escape hatch of the CDK, or remove it with None."""
         l1 = cast(CfnResource, of if isinstance(of, CfnResource) else of.node.default_child)
         if value is None:
             l1.add_property_deletion_override(path)
@@ -150,11 +149,11 @@ class MinimalApp:
         return self
 
     def parameter(self, id: str = "Unknown", type: str = "String") -> str:
-        """A value that is not known before the deployment."""
+        """Return a value that is unknown before the deployment."""
         return CfnParameter(self.stack, id, type=type, default="30").value_as_string
 
     def condition(self, yes: Any, no: Any) -> Any:
-        """Another such value, as a template spells it."""
+        """Return another such value, in the form of a template."""
         CfnCondition(self.stack, "Either", expression=Fn.condition_equals(self.parameter(), "yes"))
         return {"Fn::If": ["Either", yes, no]}
 
@@ -168,7 +167,7 @@ class MinimalApp:
 
 @dataclass(frozen=True)
 class Break:
-    """One way to break the app, the check that must find it, on which resource, and what it must quote."""
+    """One way to break the app: the check that finds it, at which resource, and what the finding quotes."""
 
     check: Check
     what: str
@@ -193,7 +192,7 @@ class Break:
 
 @dataclass(frozen=True)
 class Fine:
-    """Another form of what is right: no check may find anything."""
+    """Another correct form of the app: no check finds anything."""
 
     what: str
     how: Callable[[MinimalApp], object]

@@ -47,7 +47,7 @@ def test_a_functions_asset_holds_its_own_folder_and_nothing_else(local: Synthesi
 def test_the_laptops_layer_is_our_own_package_and_the_same_every_time(tmp_path: Path) -> None:
     first, second = (bundle(LayerBundling(None, SHARED), tmp_path / name) for name in "ab")
     assert first == second
-    assert "python/shared/idempotency/backoff.py" in first
+    assert "python/shared/idempotency/sqs.py" in first
     assert all(name.startswith("python/shared/") and not name.endswith(".pyc") for name in first)
 
 
@@ -150,7 +150,7 @@ def test_a_real_layer_describes_the_services_that_are_called_and_no_other(harden
 def test_functions_make_their_clients_in_the_one_place_that_knows_which_services_are_shipped() -> None:
     for source in [*(ROOT / "functions").rglob("*.py"), *SHARED.rglob("*.py")]:
         calls = re.findall(r"\b(?:boto3|session)\S*\.(?:client|resource|Session)\(", source.read_text())
-        assert calls == (["boto3.client("] if source == SHARED / "aws.py" else []), source
+        assert calls == (["boto3.client("] if source == SHARED / "idempotency" / "runtime.py" else []), source
 
 
 def described(files: dict[str, bytes]) -> set[str]:

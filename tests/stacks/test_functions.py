@@ -1,4 +1,4 @@
-"""Every function: its environment, its one role, its logs."""
+"""Every function: environment, role, logs, layers."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def allowed(synthesised: Synthesised, function: str) -> dict[str, list[str]]:
-    """All that a function's role may do, by resource."""
+    """Return all actions that the role of a function allows, by resource."""
     role = synthesised.functions[function].removesuffix("Function") + "Role"
     found: dict[str, list[str]] = {}
     for statement in synthesised.one("AWS::IAM::Policy", f"{role}/DefaultPolicy")["PolicyDocument"]["Statement"]:
@@ -43,7 +43,7 @@ def allowed(synthesised: Synthesised, function: str) -> dict[str, list[str]]:
     return found
 
 
-def test_in_sess_sandbox_mail_may_go_from_the_sender_only(sandbox: Synthesised) -> None:
+def test_in_the_sandbox_of_ses_only_the_sender_may_send_emails(sandbox: Synthesised) -> None:
     policy = sandbox.one("AWS::IAM::Policy", "Emails/EmailRole/DefaultPolicy")["PolicyDocument"]["Statement"]
     assert {
         "Action": "ses:SendEmail",
@@ -60,7 +60,7 @@ def test_every_function_has_a_role_of_its_own_without_managed_policies(any_stage
         assert "ManagedPolicyArns" not in any_stage.one("AWS::IAM::Role", role)
 
 
-def test_all_functions_are_there_and_no_other_of_ours(any_stage: Synthesised) -> None:
+def test_every_function_folder_is_deployed(any_stage: Synthesised) -> None:
     sandbox = {"payment_sandbox"} if any_stage.stage == "prod" else set()
     assert set(any_stage.functions) == {path.parent.name for path in ROOT.glob("functions/*/handler.py")} - sandbox
 
@@ -70,7 +70,7 @@ def test_a_functions_environment_is_what_it_reads(local: Synthesised, function: 
     assert set(local.environment(local.functions[function])) == EVERY | VARIABLES[function]
 
 
-def test_functions_are_named_in_logs_and_metrics(any_stage: Synthesised) -> None:
+def test_logs_and_metrics_name_function_and_stage(any_stage: Synthesised) -> None:
     for name, path in any_stage.functions.items():
         assert any_stage.environment(path)["POWERTOOLS_SERVICE_NAME"] == name
         assert any_stage.environment(path)["STAGE"] == any_stage.stage
@@ -82,7 +82,7 @@ def test_times_in_the_environment_are_plain_decimals(any_stage: Synthesised) -> 
         assert all(value.replace(".", "", 1).isdigit() for value in times.values()), times
 
 
-def test_the_payment_function_gets_the_secrets_name_and_never_the_secret(
+def test_the_payment_function_gets_the_arn_of_the_secret_and_not_its_value(
     prod: Synthesised, sandbox: Synthesised
 ) -> None:
     assert prod.environment(prod.functions["payment"])["PROVIDER_SECRET_ARN"] == SECRET_ARN
@@ -91,7 +91,7 @@ def test_the_payment_function_gets_the_secrets_name_and_never_the_secret(
         assert "{{resolve:" not in str(template)
 
 
-def test_functions_run_on_arm_are_traced_and_found_where_the_tests_find_them(any_stage: Synthesised) -> None:
+def test_functions_run_on_arm_with_traces_and_the_handler_of_their_folder(any_stage: Synthesised) -> None:
     for name, path in any_stage.functions.items():
         function = any_stage.one("AWS::Lambda::Function", path)
         assert function["Architectures"] == ["arm64"]
@@ -104,7 +104,7 @@ def test_functions_run_on_arm_are_traced_and_found_where_the_tests_find_them(any
 @pytest.mark.parametrize(
     ("stage", "days", "kept"), [("local", 1, "Delete"), ("sandbox", 30, "Delete"), ("prod", 365, "Retain")]
 )
-def test_every_log_ends(synthesised: Any, stage: str, days: int, kept: str) -> None:
+def test_every_log_group_has_a_retention(synthesised: Any, stage: str, days: int, kept: str) -> None:
     found: Synthesised = synthesised(stage)
     logs = found.of_type("AWS::Logs::LogGroup")
     assert {group["RetentionInDays"] for group in logs.values()} == {days}

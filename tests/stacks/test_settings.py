@@ -1,4 +1,4 @@
-"""Contradictions are refused with both values; what only a person can supply is asked for."""
+"""Contradictions are rejected with both values, and errors name missing values."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ PROD = {"stage": "prod", "sender": "orders@prod.example", "provider_secret_arn":
 SANDBOX = {"stage": "sandbox", "sender": "orders@sandbox.example"}
 
 
-def given(context: dict[str, str]) -> Settings:
+def settings_of(context: dict[str, str]) -> Settings:
     return settings_from(context.get)
 
 
@@ -29,7 +29,7 @@ def given(context: dict[str, str]) -> Settings:
         ({"sweep_age_s": 23 * DAY_S}, ["sweep age 1987200 s", "record TTL 1900800 s"]),
     ],
 )
-def test_times_that_contradict_each_other_are_refused_with_both_values(
+def test_times_that_contradict_each_other_are_rejected_with_both_values(
     changed: dict[str, Any], values: list[str]
 ) -> None:
     with pytest.raises(SettingsError) as refused:
@@ -46,7 +46,7 @@ def test_times_that_contradict_each_other_are_refused_with_both_values(
         ({"source_retention_s": 600}, ["32 receives", "1344 s", "source retention is 600 s"]),
     ],
 )
-def test_times_that_do_not_fit_a_function_are_refused_with_both_values(
+def test_times_that_do_not_fit_a_function_are_rejected_with_both_values(
     changed: dict[str, Any], values: list[str]
 ) -> None:
     times = replace(LAPTOP_TIMES, **changed)
@@ -55,7 +55,18 @@ def test_times_that_do_not_fit_a_function_are_refused_with_both_values(
     assert all(value in str(refused.value) for value in values), refused.value
 
 
-def test_a_function_that_outlasts_its_caller_is_refused_with_both_values() -> None:
+def test_the_times_of_a_step_follow_from_its_requests() -> None:
+    timing = AWS_TIMES.timing(RequestBudget(aws=4, provider=3), window_s=1, extra_s=2)
+    assert timing.step_needs_s == 4 * 3 + 3 * 12 + 2
+    assert timing.timeout_s == timing.step_needs_s + AWS_TIMES.spare_s
+    assert timing.visibility_s == 6 * timing.timeout_s + 1
+
+
+def test_an_account_has_an_outage_of_two_hours_and_a_laptop_one_of_a_minute() -> None:
+    assert (AWS_TIMES.outage_s, LAPTOP_TIMES.outage_s) == (7200, 60)
+
+
+def test_a_function_that_outlasts_its_caller_is_rejected_with_both_values() -> None:
     with pytest.raises(SettingsError, match=r"timeout 53 s .* limit 29 s"):
         AWS_TIMES.timing(RequestBudget(aws=4, provider=3), limit_s=29)
 
@@ -71,7 +82,7 @@ def test_a_function_that_outlasts_its_caller_is_refused_with_both_values() -> No
         ({"window_s": 301}, "window 301 s: SQS accepts 0 to 300 s"),
     ],
 )
-def test_a_flow_that_sqs_does_not_take_is_refused(throughput: dict[str, int], message: str) -> None:
+def test_a_throughput_that_sqs_does_not_accept_is_rejected(throughput: dict[str, int], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         Throughput(**throughput)
 
@@ -102,10 +113,10 @@ def test_a_flow_that_sqs_does_not_take_is_refused(throughput: dict[str, int], me
         (SANDBOX, {"producers": ("arn:aws:iam::1:role/*",)}, ["'arn:aws:iam::1:role/*'", "pattern"]),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused_with_both_values(
+def test_settings_that_contradict_each_other_are_rejected_with_both_values(
     context: dict[str, str], changed: dict[str, Any], values: list[str]
 ) -> None:
-    settings = given(context)
+    settings = settings_of(context)
     with pytest.raises(SettingsError) as refused:
         replace(settings, **changed)
     assert all(value in str(refused.value) for value in values), refused.value
@@ -127,26 +138,26 @@ def test_settings_that_contradict_each_other_are_refused_with_both_values(
         ({"provider_secret_arn": SECRET_ARN}, "only prod has a real provider"),
     ],
 )
-def test_a_context_that_lacks_or_contradicts_something_is_told_so(context: dict[str, str], message: str) -> None:
+def test_an_error_names_a_missing_or_contradicting_context_value(context: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        given(context)
+        settings_of(context)
 
 
-def test_the_stage_is_local_unless_told() -> None:
-    assert given({}).stage is Stage.LOCAL
+def test_the_default_stage_is_local() -> None:
+    assert settings_of({}).stage is Stage.LOCAL
 
 
-def test_principals_come_as_a_list_by_comma() -> None:
+def test_commas_separate_principals() -> None:
     roles = [f"arn:aws:iam::123456789012:role/{name}" for name in ("a", "b", "c")]
-    settings = given(PROD | {"producers": f"{roles[0]}, {roles[1]}", "operators": roles[2]})
+    settings = settings_of(PROD | {"producers": f"{roles[0]}, {roles[1]}", "operators": roles[2]})
     assert settings.producers == (roles[0], roles[1])
     assert settings.operators == (roles[2],)
 
 
-def test_nobody_is_named_unless_a_person_does() -> None:
-    assert given(PROD).producers == given(PROD).operators == ()
+def test_by_default_there_are_no_producers_and_no_operators() -> None:
+    assert settings_of(PROD).producers == settings_of(PROD).operators == ()
 
 
-def test_every_flow_of_its_own_belongs_to_a_consumer() -> None:
-    for function in given(PROD).throughputs:
+def test_every_throughput_in_prod_belongs_to_a_consumer() -> None:
+    for function in settings_of(PROD).throughputs:
         assert "sqs_handler(" in (ROOT / "functions" / function / "handler.py").read_text()

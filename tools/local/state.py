@@ -34,7 +34,7 @@ def read() -> State | None:
 
 
 def record_process(ministack: MiniStack) -> None:
-    """Record the process right after its start, so that `make down` finds it whatever happens next."""
+    """Record the process right after its start: `make down` must find it even if `make up` is interrupted."""
     state = State(ministack.pid, processes.started_at(ministack.pid) or "", ministack.port)
     STATE.write_text(json.dumps(asdict(state)) + "\n")
 

@@ -90,8 +90,8 @@ def mishap(place: ExplorerEnvironment, schedule: str) -> tuple[str, Fault]:
 
     def stop(run: Run, _: list[str], __: list[str]) -> None:
         name = moves[at].rstrip("".join(fault.value for fault in Fault))
-        strands = [strand for it in run.active for strand in it.process.strands]
-        struck.append(part(next(strand.parked_at for strand in strands if strand.name == name)))
+        threads = [thread for it in run.active for thread in it.process.threads]
+        struck.append(part(next(thread.parked_at for thread in threads if thread.name == name)))
 
     play(place, scenario, moves[:at], 1, stop)
     return struck[0], Fault(moves[at][-1])

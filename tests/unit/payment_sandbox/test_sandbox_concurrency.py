@@ -11,8 +11,8 @@ from tests.unit.payment_sandbox.conftest import Sandbox, untyped
 
 
 def code_of(error: BaseException | None) -> str | None:
-    """Return Stripe's code of an error."""
-    return error and untyped(error).error.code
+    """Return Stripe's code of an error, or None if there is no error."""
+    return str(untyped(error).error.code) if error else None
 
 
 def test_a_cancel_between_read_and_write_of_a_confirmation_prevents_the_charge(

@@ -92,6 +92,12 @@ def test_orders_on_their_way_are_not_judged_before_their_age(pipeline: Pipeline,
     assert kinds(audited(deployment)) == [("event_missing", "ord_1")]
 
 
+def test_the_age_can_be_given(pipeline: Pipeline, deployment: Deployment) -> None:
+    pipeline.put(samples.body_of(samples.requested()))
+    pipeline.deliver("orders")
+    assert kinds(audited(deployment, age_s=0)) == [("event_missing", "ord_1")]
+
+
 def test_an_event_that_got_lost_is_found_and_repaired_with_the_very_same_event(
     pipeline: Pipeline, deployment: Deployment
 ) -> None:

@@ -42,7 +42,7 @@ def test_a_new_stage_is_one_line_and_all_the_rest_is_derived(tmp_path: Path) -> 
     assert set(found.outputs()) >= {"SurveysQueueUrl", "SurveysDlqUrl", "SurveyFunctionName"}
 
 
-def test_an_event_that_two_stages_take_goes_to_both_and_from_the_sweep_to_the_first(tmp_path: Path) -> None:
+def test_relay_and_sweep_send_an_event_to_every_stage_that_consumes_it(tmp_path: Path) -> None:
     app = new_app(tmp_path, "local")
     data, pipeline = StatefulStack(app, "new-stateful", SETTINGS), Stack(app, "new-pipeline")
     consumers = [
@@ -62,7 +62,9 @@ def test_an_event_that_two_stages_take_goes_to_both_and_from_the_sweep_to_the_fi
         "order.paid": "<Emails/Queue> <Surveys/Queue>",
         "order.reviewed": "<Surveys/Queue>",
     }
-    assert json.loads(found.environment("Sweeping/SweepFunction")["ROUTES"]) == {"order.paid": "<Emails/Queue>"}
+    assert json.loads(found.environment("Sweeping/SweepFunction")["ROUTES"]) == {
+        "order.paid": "<Emails/Queue> <Surveys/Queue>"
+    }
     both = {"<Emails/Queue.Arn>", "<Surveys/Queue.Arn>"}
     assert both & set(allowed(found, "relay")) == both
-    assert both & set(allowed(found, "sweep")) == {"<Emails/Queue.Arn>"}
+    assert both & set(allowed(found, "sweep")) == both

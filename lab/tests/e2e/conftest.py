@@ -7,6 +7,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext
 
 from lab.tests.e2e.console_tab import Tab
+from tests.e2e.conftest import browser
+
+__all__ = ["browser"]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Variants share nothing but the orders: outputs, addresses and mails are told apart."""
+"""Variants share nothing but the orders: outputs, addresses and emails differ."""
 
 from pathlib import Path
 

@@ -56,13 +56,13 @@ NEVER: dict[str, tuple[Fault, str]] = {  # by name
 def test_trouble_with_a_call_that_charges_nothing_is_not_done(payments: Payments, call: str) -> None:
     faults = REFUSED | SILENT | DONE
 
-    assert _verdicts(payments, call, faults) == dict.fromkeys(faults, "NotDone")
+    assert _results(payments, call, faults) == dict.fromkeys(faults, "NotDone")
 
 
 def test_trouble_with_the_confirmation_is_unknown_unless_the_provider_says_that_it_did_nothing(
     payments: Payments,
 ) -> None:
-    assert _verdicts(payments, "confirm", REFUSED | SILENT | DONE) == {
+    assert _results(payments, "confirm", REFUSED | SILENT | DONE) == {
         **dict.fromkeys(REFUSED, "NotDone"),
         **dict.fromkeys(SILENT | DONE, "Unknown"),
     }
@@ -72,7 +72,7 @@ def test_trouble_with_the_confirmation_is_unknown_unless_the_provider_says_that_
 def test_only_refusals_that_are_listed_by_name_are_permanent(payments: Payments, call: str) -> None:
     faults = {name: fault for name, (fault, _) in NEVER.items()}
 
-    assert _verdicts(payments, call, faults) == {name: reason for name, (_, reason) in NEVER.items()}
+    assert _results(payments, call, faults) == {name: reason for name, (_, reason) in NEVER.items()}
 
 
 def test_an_order_that_meets_all_of_it_in_turn_is_charged_once(payments: Payments) -> None:
@@ -222,15 +222,15 @@ def test_a_card_error_is_a_decline_in_whatever_state_it_leaves_the_intent(paymen
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "verdict"),
+    ("status", "code", "result"),
     [(400, "amount_too_small", "amount_too_small"), (429, "lock_timeout", "NotDone"), (500, None, "Unknown")],
 )
 def test_an_intent_in_an_error_is_no_answer_where_it_only_waits_to_be_confirmed(
-    payments: Payments, status: int, code: str | None, verdict: str
+    payments: Payments, status: int, code: str | None, result: str
 ) -> None:
     fault = _with_the_intent(payments, status, "invalid_request_error", "requires_confirmation", code=code)
 
-    assert _verdicts(payments, "confirm", {"fault": fault}) == {"fault": verdict}
+    assert _results(payments, "confirm", {"fault": fault}) == {"fault": result}
 
     assert payments.intents() == ["requires_confirmation"]
 
@@ -329,7 +329,7 @@ def _made_by_hand(payments: Payments, amount: int = 2500, key: str = "by hand") 
     return made.id
 
 
-def _verdicts(payments: Payments, call: str, faults: Mapping[str, Fault]) -> dict[str, str]:
+def _results(payments: Payments, call: str, faults: Mapping[str, Fault]) -> dict[str, str]:
     """What the step says when a call meets each fault, each time with a new order; and nobody is charged twice."""
     verdicts = {}
     for n, (name, fault) in enumerate(faults.items()):

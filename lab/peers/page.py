@@ -103,7 +103,7 @@ What the table shows:
   A lost answer is enough: boto3 sends the put again and finds its own key.
 - **This repository** needs neither the key nor the day: the order row holds the only intent that may be confirmed.
 
-What the table does not show: these patterns work well where a repetition changes nothing, or where the effect is itself a
+What the table does not show: these patterns work well where a repetition does nothing, or where the effect is itself a
 conditional write. A conflict stands for every refusal that boto3 does not retry. Whether `order.paid` was sent is not
 compared: the peers send it themselves, and in this repository the relay sends it.
 """

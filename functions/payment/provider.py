@@ -27,7 +27,8 @@ logging.getLogger("stripe").setLevel(logging.WARNING)  # below this level the SD
 class Provider:
     """Payment intents. Safe to share between threads: each thread has its own connection.
 
-    A call raises NotDone instead of starting if it could not end, with the step's commit after it, before the deadline.
+    A call raises NotDone instead of starting if it could not end before the step's deadline, or if the calls that may
+    follow could not.
     """
 
     def __init__(self, url: str, secret_arn: str, connect_s: float, read_s: float) -> None:
@@ -59,6 +60,7 @@ class Provider:
                     },
                     {"idempotency_key": key},
                 ),
+                then_s=request_s(),  # its id is fixed on the row
             )
 
         try:
@@ -69,7 +71,14 @@ class Provider:
 
     def retrieve(self, order: OrderPlaced, intent_id: str, attempt: Attempt) -> Intent:
         """Return the order's intent as it is now. Raises NotDone or Permanent."""
-        return self._ask("retrieve", order, intent_id, attempt, lambda api: api.v1.payment_intents.retrieve(intent_id))
+        return self._ask(
+            "retrieve",
+            order,
+            intent_id,
+            attempt,
+            lambda api: api.v1.payment_intents.retrieve(intent_id),
+            then_s=request_s(),  # the id of a new intent is fixed on the row
+        )
 
     def confirm(self, order: OrderPlaced, intent: Intent, attempt: Attempt) -> Intent:
         """Charge the card and return the intent afterwards. Raises NotDone, Unknown or Permanent.
@@ -89,7 +98,7 @@ class Provider:
                 {"idempotency_key": f"{intent.id}/confirm/{attempt.number}"},
             ),
             charges=True,
-            calls=2,  # the same attempt cancels a declined intent
+            then_s=sum(self._timeout),  # the same attempt cancels a declined intent
         )
 
     def cancel(self, order: OrderPlaced, intent: Intent, attempt: Attempt) -> Intent:
@@ -106,17 +115,17 @@ class Provider:
         call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
         *,
         charges: bool = False,
-        calls: int = 1,
+        then_s: float = 0,
     ) -> Intent:
         """Make a call and check its answer.
 
-        `intent_id`: the intent that the call names. `charges`: the call charges somebody. `calls`: the number of calls
-        that must fit before the deadline. Raises Permanent if the provider does not know the intent after several
+        `intent_id`: the intent that the call names. `charges`: the call charges somebody. `then_s`: the seconds that
+        the step needs after the call. Raises Permanent if the provider does not know the intent after several
         attempts: the intent stays on the order row, because a second intent could be a second charge.
         """
 
         def once() -> Intent:
-            return self._once(what, order, intent_id, attempt, call, charges=charges, calls=calls)
+            return self._once(what, order, intent_id, attempt, call, charges=charges, then_s=then_s)
 
         try:
             return once()
@@ -137,10 +146,10 @@ class Provider:
         call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
         *,
         charges: bool,
-        calls: int,
+        then_s: float,
     ) -> Intent:
         api = self._connected()
-        attempt.require(calls * sum(self._timeout) + request_s())
+        attempt.require(sum(self._timeout) + then_s)
         try:
             answer = call(api)
         except stripe.StripeError as error:

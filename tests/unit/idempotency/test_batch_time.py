@@ -12,6 +12,7 @@ from tests.unit.idempotency.core_helpers import ParcelWanted, completed, externa
 from tests.unit.idempotency.messages import deliver, sqs_record, waits, wanted
 
 BASE_S, CAP_S = 2, 900  # the world's back-off
+RESERVE_S = 9.25
 LEASE_S = 30 + 2  # of a worker with 30 s, and the skew
 DONE = Outcome("done")
 
@@ -36,8 +37,8 @@ def test_what_there_is_no_time_for_is_not_started_and_the_finished_replays(
 
     records = [sqs_record(f"m{n}", wanted(f"p{n}")) for n in range(5)]
 
-    # 30, 21 and 12 seconds are enough for a step that needs 10; 3 are not.
-    assert deliver(world, external(slow), *records) == ["m3", "m4"]
+    # 30, 21 and 12 seconds before the reserve are enough for a step that needs 10; 3 are not.
+    assert deliver(world, external(slow), *records, seconds=30 + RESERVE_S) == ["m3", "m4"]
     assert effects == ["p0", "p1", "p2"]
     assert record(world, "parcel.send#p3") == {}
 
@@ -45,7 +46,7 @@ def test_what_there_is_no_time_for_is_not_started_and_the_finished_replays(
     assert effects == ["p0", "p1", "p2", "p3", "p4"]
 
 
-@pytest.mark.parametrize(("seconds", "failed"), [(10, []), (9.999, ["m1"]), (0, ["m1"]), (-5, ["m1"])])
+@pytest.mark.parametrize(("seconds", "failed"), [(19.25, []), (19.249, ["m1"]), (0, ["m1"]), (-5, ["m1"])])
 def test_a_step_is_started_with_exactly_the_time_it_needs_and_not_with_less(
     world: World, seconds: float, failed: list[str]
 ) -> None:
@@ -233,7 +234,8 @@ def test_a_worker_is_made_of_the_functions_own_environment(world: World, monkeyp
     monkeypatch.setenv("DLQ_URL", world.queues["dlq"])
     consumer = current_consumer()
 
-    assert (consumer.backoff_base_s, consumer.backoff_cap_s, consumer.step_needs_s) == (7, 900, 10.0)
+    assert (consumer.backoff_base_s, consumer.backoff_cap_s) == (7, 900)
+    assert (consumer.engine.step_needs_s, consumer.engine.reserve_s) == (10.0, RESERVE_S)
     assert consumer.engine.lease_end(1_000) == 6_000
     assert consumer.engine.store.ttl_s == 30 * 86400
     assert consumer.engine.store.request_s == 3.0

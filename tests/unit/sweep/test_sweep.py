@@ -30,6 +30,7 @@ KINDS: dict[str, type[Event]] = {kind.type: kind for kind in (OrderRequested, Or
 def _configured(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTES", json.dumps(samples.routes(world)))
     monkeypatch.setenv("SWEEP_AGE_S", str(AGE_S))
+    monkeypatch.setenv("RESERVE_S", "0.25")
 
 
 def sweep(world: World, seconds: float = 60) -> None:

@@ -100,7 +100,9 @@ def _this_repo(client: Any, effects: Effects, effect: Effect) -> Callable[[Recor
         return Outcome(Result(order.order_id, effects.charge(order.order_id)))
 
     guard = no_guard if effect is Effect.EXTERNAL else None
-    of = Step("bench.nothing", {OrderPlaced.type: OrderPlaced}, lambda order: order.order_id, effect, nothing, guard)
+    of: Step[OrderPlaced] = Step(
+        "bench.nothing", {OrderPlaced.type: OrderPlaced}, lambda order: order.order_id, effect, nothing, guard
+    )
 
     def run(record: Record) -> object:
         envelope, event = decode(record["body"], of.kinds)

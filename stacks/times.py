@@ -15,6 +15,7 @@ SQS_RECEIVE_LIMIT = 1000
 STREAM_AGE_LEAST_S = 60
 CALLS = "effectively-once:calls"  # key in the metadata of a function: the requests that STEP_NEEDS_S allows for
 ANSWER_S = 0.25  # for the answer of a function, its log lines and its metrics
+NO_GUARD = "effectively-once:no-guard"  # key in the metadata of a function: why its step has no guard
 
 
 class SettingsError(ValueError):

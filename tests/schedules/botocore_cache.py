@@ -13,7 +13,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from moto.core.models import botocore_stubber
 
-from tests.schedules.model import Call, read
+from tests.schedules.model import Answer, Call, read, response
 
 REAL = BaseClient._make_api_call  # type: ignore[attr-defined]
 
@@ -21,7 +21,7 @@ REAL = BaseClient._make_api_call  # type: ignore[attr-defined]
 class BotocoreCache:
     """Replaces the network of every boto3 client. `send` takes a request and returns the answer, or raises."""
 
-    def __init__(self, send: Callable[[Call], Any], new_token: Callable[[], str], *, keep: bool = True) -> None:
+    def __init__(self, send: Callable[[Call], Answer], new_token: Callable[[], str], *, keep: bool = True) -> None:
         self._send = send
         self._new_token = new_token
         self._keep = keep
@@ -29,14 +29,14 @@ class BotocoreCache:
         self._requests: dict[tuple[str, str, str], Call] = {}
         self._answers: dict[tuple[str, str, int, bytes], tuple[bool, bytes]] = {}
         self._spelled: Call | None = None
-        self._in_hand: Any = None  # an answer that the real client is only to read
+        self._in_hand: Answer | None = None  # an answer that the real client is only to read
 
     def before_send(self, event_name: str, request: Any, **_: Any) -> Any:
         """botocore's hook: in place of the network."""
         self._spelled = call = read(event_name, request)
         in_hand, self._in_hand = self._in_hand, None
         try:
-            return in_hand or self._send(call)
+            return response(call, in_hand or self._send(call))
         finally:
             self._spelled = call  # others were at work meanwhile
 
@@ -56,7 +56,7 @@ class BotocoreCache:
         if call is None:
             return self._ask(client, operation, params, asked)
         answer = self._send(call)
-        heard = (asked[0], operation, answer.status_code, answer.raw.content)
+        heard = (asked[0], operation, answer.status, answer.content)
         if heard not in self._answers:
             self._in_hand = answer
             return self._read(client, operation, params, heard)

@@ -14,15 +14,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tests.schedules.environment import ExplorerEnvironment
+from tests.schedules.handler_runs import Diverged
 from tests.schedules.invariants import ALWAYS, FINALLY, Invariant, broken
 from tests.schedules.run import ALL_KINDS, Run, Stuck
 from tests.schedules.scenarios import SCENARIOS, Scenario
 
 STUCK = "stuck"  # endless deliveries
-
-
-class Diverged(AssertionError):
-    """A schedule cannot be repeated: something is not under the explorer's control."""
 
 
 Choose: TypeAlias = Callable[[Run, list[str], list[str]], str | None]  # run, moves so far, possible moves → move
@@ -111,8 +108,6 @@ def play(
         if scenario.outcome_rules:
             return Played(moves, True, [*broken(scenario, run, scenario.outcome_rules), f"{STUCK}: {stuck}"], run)
         return Played(moves, True, [f"every_order_ends: {stuck}"], run)
-    finally:
-        run.close()
 
 
 def _rules(scenario: Scenario) -> tuple[tuple[Invariant, ...], tuple[Invariant, ...]]:

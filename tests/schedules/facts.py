@@ -74,6 +74,11 @@ class Facts:
         body = json.loads(message.body)
         self.events[body["id"]].add(json.dumps(body["data"], sort_keys=True))
 
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Add counts of metrics."""
+        for name, value in counts.items():
+            self.counted[name] += value
+
     def state(self) -> object:
         """Comparable."""
         return (

@@ -62,6 +62,16 @@ class Tables:
     def __post_init__(self) -> None:
         self.items = {table: {} for table in self.schemas}
 
+    def save(self) -> Any:
+        """Return a copy of everything, for `restore`. No write changes an item in place."""
+        return {table: dict(items) for table, items in self.items.items()}, dict(self.tokens), dict(self.digests)
+
+    def restore(self, saved: Any) -> None:
+        """Return to what was saved."""
+        items, tokens, digests = saved
+        self.items = {table: dict(found) for table, found in items.items()}
+        self.tokens, self.digests = dict(tokens), dict(digests)
+
     def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request. Raises Refused."""
         handler = _OPERATIONS.get(operation)

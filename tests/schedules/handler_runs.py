@@ -9,7 +9,7 @@ that point, and must send the recorded requests. Otherwise Diverged is raised.
 import copy
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from tests.harness.interceptor import FakeClock
@@ -245,6 +245,10 @@ class Process:
         if moment.returned:
             self.returned, self.result = True, moment.result
         self.crashed = self.crashed or moment.crashed
+
+    def copy(self) -> "Process":
+        """Return a copy that continues by itself."""
+        return replace(self, threads=[replace(thread) for thread in self.threads])
 
     @property
     def parked(self) -> list[Thread]:

@@ -80,6 +80,17 @@ class Model:
         self.queues = Queues(QUEUES, now_ms, new_id, accepted)
         self.rest = Rest(by, new_id)
 
+    def save(self) -> Any:
+        """Return a copy of everything, for `restore`."""
+        return self.tables.save(), self.queues.save(), self.rest.save()
+
+    def restore(self, saved: Any) -> None:
+        """Return to what was saved."""
+        tables, queues, rest = saved
+        self.tables.restore(tables)
+        self.queues.restore(queues)
+        self.rest.restore(rest)
+
     def answer(self, call: Call) -> Answer:
         """Apply one request."""
         try:

@@ -49,6 +49,10 @@ class Invocation:
     source: Source
     delivery: Delivery
 
+    def copy(self) -> "Invocation":
+        """Return a copy that continues by itself."""
+        return Invocation(self.process.copy(), self.source, self.delivery)
+
 
 class Stuck(Exception):
     """The work does not end."""
@@ -183,6 +187,29 @@ class Run:
             self.clock.advance(self.later_s)
             self._pass_time()
         return True
+
+    def save(self) -> Any:
+        """Return a copy of everything that a move changes, for `restore`."""
+        return (
+            {name: getattr(self, name) for name in _CHANGES},
+            self.clock.ms,
+            list(self.faults),
+            self.model.save(),
+            self.facts.save(),
+            [source.save() for source in self.sources],
+            [it.copy() for it in self.active],
+        )
+
+    def restore(self, saved: Any) -> None:
+        """Return to what was saved."""
+        fields, self.clock.ms, faults, model, facts, sources, active = saved
+        vars(self).update(fields)
+        self.faults = list(faults)
+        self.model.restore(model)
+        self.facts.restore(facts)
+        for source, found in zip(self.sources, sources, strict=True):
+            source.restore(found)
+        self.active = [it.copy() for it in active]
 
     def state(self) -> bytes:
         """Return a digest of everything that decides what can happen, and of everything that invariants read."""
@@ -321,6 +348,9 @@ class Run:
 
     def _elapsed(self) -> str:
         return f"{(self.clock.ms - START_MS) / 1000:.1f} s since the start"
+
+
+_CHANGES = ("faults_left", "redrives_left", "started", "last")
 
 
 def _name(number: int) -> str:

@@ -23,6 +23,7 @@ import requests
 import stripe
 from botocore.client import BaseClient
 from botocore.exceptions import ReadTimeoutError
+from requests.structures import CaseInsensitiveDict
 
 from functions.payment.provider import Provider
 from functions.payment.provider import provider as payment_provider
@@ -112,6 +113,7 @@ class ExplorerEnvironment:
         self._runtimes: dict[str, runtime.Runtime] = {}
         self._effects: list[Effect] = []
         self.runs = HandlerRuns(self)
+        self.provider_answers = provider.Answers()
 
     def enter(self, function: str, effects: list[Effect]) -> None:
         """A thread of such a process goes on: its environment. Observations go to `effects`."""
@@ -166,11 +168,26 @@ class ExplorerEnvironment:
         return answer
 
     def to_provider(self, request: requests.PreparedRequest, **__: Any) -> requests.Response:
-        """Every request of the Stripe SDK."""
-        answer: Answer | None = current().ask(provider.call_to(request))
+        """Every request of the Stripe SDK, at the end of its HTTP library. Raises ReadTimeout."""
+        call = provider.call_to(str(request.method), str(request.url), request.headers, request.body)
+        answer: Answer | None = current().ask(call)
         if answer is None:
             raise requests.exceptions.ReadTimeout("no answer")
         return provider.response(request, answer)
+
+    def to_provider_at_once(
+        self,
+        http: stripe.RequestsClient,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: str | None = None,
+    ) -> tuple[bytes, int, Mapping[str, str]]:
+        """Every request of the Stripe SDK, without its HTTP library. Raises what the SDK makes of a ReadTimeout."""
+        answer: Answer | None = current().ask(provider.call_to(method.upper(), url, headers, body))
+        if answer is None:
+            http._handle_request_error(requests.exceptions.ReadTimeout("no answer"))
+        return answer.content, answer.status, CaseInsensitiveDict(answer.headers)
 
 
 class _Even(random.Random):
@@ -214,6 +231,10 @@ def explorer_environment(*, keep: bool = True, others: OtherHandlers | None = No
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(stripe._api_requestor, "_generate_idempotency_key", it.new_id)
         patch.setattr(requests.adapters.HTTPAdapter, "send", it.to_provider)
+        if keep:
+            patch.setattr(
+                stripe.RequestsClient, "request", lambda http, *request: it.to_provider_at_once(http, *request)
+            )
         # This machine's proxies and passwords are not asked for, at each request.
         patch.setattr(requests.sessions, "get_environ_proxies", lambda *_, **__: {})
         patch.setattr(requests.sessions, "get_netrc_auth", lambda _: None)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -19,9 +20,13 @@ from functions.payment_sandbox import host, store
 from tests.harness.http_lambda import function_url_event
 from tests.harness.interceptor import Context, FakeClock
 from tests.harness.provider_connection import CALLS
+from tests.schedules.dynamodb import Key
+from tests.schedules.expressions import Item
+from tests.schedules.handler_runs import Thread
 from tests.schedules.model import Answer, Call, Model
 
 SANDBOX_TIMEOUT_S = 5.0
+ANSWERS = 20_000  # recorded at a time: then the record begins anew, so that the memory suffices
 _open_period = store.open_period.__wrapped__
 
 
@@ -56,6 +61,39 @@ def ask(call: Call, clock: FakeClock) -> Answer:
     except _Gone:
         answer = {"statusCode": 502, "headers": {}, "body": '{"message": "Internal Server Error"}'}
     return Answer(answer["statusCode"], answer["body"].encode(), tuple(answer["headers"].items()))
+
+
+class Answers:
+    """The sandbox's answers. Each request is answered once in each state of the ledger, and then from the record."""
+
+    def __init__(self) -> None:
+        self._recorded: dict[object, tuple[Answer | None, Mapping[Key, Item | None], Mapping[str, bytes], int]] = {}
+
+    def ask(self, call: Call, clock: FakeClock, model: Model, thread: Thread) -> Answer | None:
+        """Apply a request of a thread to the ledger. Returns None if the answer comes too late."""
+        tables = model.tables
+        request = (call.operation, call.url, call.raw, call.headers)
+        asked = (request, clock.ms, tables.sums["ledger"], thread.name, thread.ids)
+        if asked in self._recorded:
+            answer, changes, tokens, ids = self._recorded[asked]
+            for key, item in changes.items():
+                tables.place("ledger", key, item)
+            for token, wanted in tokens.items():
+                tables.use_token(token, wanted)
+            thread.ids = ids
+            return answer
+        before, tokens_before = dict(tables.items["ledger"]), set(tables.tokens)
+        try:
+            answer = ask(call, clock)
+        except TooLate:
+            answer = None
+        ledger = tables.items["ledger"]
+        changes = {key: ledger.get(key) for key in before | ledger if ledger.get(key) is not before.get(key)}
+        tokens = {token: wanted for token, (_, wanted) in tables.tokens.items() if token not in tokens_before}
+        if len(self._recorded) > ANSWERS:
+            self._recorded.clear()
+        self._recorded[asked] = answer, changes, tokens, thread.ids
+        return answer
 
 
 def with_other_fields(answer: Answer, fields: Mapping[str, Any]) -> Answer:
@@ -110,11 +148,11 @@ def throttled() -> Answer:
     return Answer(429, json.dumps({"error": error}).encode())
 
 
-def call_to(request: requests.PreparedRequest) -> Call:
+def call_to(method: str, url: str, headers: Mapping[str, Any], body: Any) -> Call:
     """Return a request of the Stripe SDK as the explorer handles it."""
-    operation = f"{request.method} {request.path_url.partition('?')[0]}"
-    headers = tuple((name, str(value)) for name, value in request.headers.items())
-    return Call("provider", operation, {}, str(request.body or "").encode(), str(request.url), headers)
+    raw = body if isinstance(body, bytes) else (body or "").encode()
+    named = tuple((name, str(value)) for name, value in headers.items())
+    return Call("provider", f"{method} {urlsplit(url).path}", {}, raw, url, named)
 
 
 def response(request: requests.PreparedRequest, answer: Answer) -> requests.Response:

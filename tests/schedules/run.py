@@ -40,6 +40,10 @@ class Environment(Protocol):
     def runs(self) -> HandlerRuns:
         """The runs of the production handlers."""
 
+    @property
+    def provider_answers(self) -> provider.Answers:
+        """The answers of the payment provider."""
+
 
 @dataclass
 class Invocation:
@@ -129,12 +133,13 @@ class Run:
             return provider.throttled()
         if fault is Fault.HALF:
             return provider.half(call, self.clock, self.model)
-        try:
-            answer = provider.ask(call, self.clock)
-            return provider.with_other_fields(answer, self.other_fields.get(provider.call_of(call.operation), {}))
-        finally:
-            if self.forgetful:
-                provider.forget_keys(self.model)
+        assert self._asking
+        answer = self.environment.provider_answers.ask(call, self.clock, self.model, self._asking)
+        if self.forgetful:
+            provider.forget_keys(self.model)
+        if answer is None:
+            raise provider.TooLate
+        return provider.with_other_fields(answer, self.other_fields.get(provider.call_of(call.operation), {}))
 
     def _partly(self, call: Call) -> Answer:
         """Answer a batch. The first entry is refused."""
@@ -218,8 +223,8 @@ class Run:
             self.faults_left,
             self.redrives_left,
             self.started,
-            sorted(self.model.tables.digests.items()),
-            sorted(self.model.tables.tokens.items()),
+            sorted(self.model.tables.sums.items()),
+            self.model.tables.tokens_sum,
             [(name, [message.state for message in found]) for name, found in self.model.queues.waiting.items()],
             sorted((key, digest(body)) for key, body in self.model.rest.objects.items()),
             self.model.rest.mails,

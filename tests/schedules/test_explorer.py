@@ -49,16 +49,15 @@ def test_a_schedule_is_read_as_it_was_spelled() -> None:
     assert parse(spell(SCENARIOS["order"], moves)) == (SCENARIOS["order"], moves)
 
 
-def test_a_request_that_the_model_does_not_know_ends_the_search(
-    environment: ExplorerEnvironment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_the_model_does_not_know_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def handler(*_: object) -> None:
         raise Unmodelled("a request")
 
-    monkeypatch.setattr(environment, "handler", lambda _: handler)
+    with explorer_environment() as anew:
+        monkeypatch.setattr(anew, "handler", lambda _: handler)
 
-    with pytest.raises(Unmodelled):
-        play(environment, SCENARIOS["order"], [], 0, plainest)
+        with pytest.raises(Unmodelled):
+            play(anew, SCENARIOS["order"], [], 0, plainest)
 
 
 @pytest.mark.parametrize("name", ["order", "email", "payment"])

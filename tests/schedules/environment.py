@@ -33,7 +33,7 @@ from shared.idempotency.store import Store
 from tests.harness import moto_world
 from tests.harness.interceptor import FakeClock
 from tests.schedules import provider
-from tests.schedules.botocore_cache import BotocoreCache
+from tests.schedules.clients import Clients
 from tests.schedules.green_threads import Pool, current, maybe_current
 from tests.schedules.handler_runs import Effect, HandlerRuns
 from tests.schedules.model import QUEUE_URL, Answer, Call
@@ -213,10 +213,11 @@ class ExplorerRuntime(runtime.Runtime):
 
 
 @contextmanager
-def explorer_environment(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator[ExplorerEnvironment]:
+def explorer_environment(*, light: bool = True, others: OtherHandlers | None = None) -> Iterator[ExplorerEnvironment]:
     """Install the environment, and restore everything afterwards.
 
-    `keep`: requests and answers that botocore has translated are kept (botocore_cache.py). `others`: more handlers.
+    `light`: requests and answers skip the serialisation of botocore (clients.py) and the HTTP library of Stripe's SDK.
+    `others`: more handlers.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**ENVIRONMENT, **OF_FUNCTION["order"], "POWERTOOLS_SERVICE_NAME": "order"}.items():
@@ -231,7 +232,7 @@ def explorer_environment(*, keep: bool = True, others: OtherHandlers | None = No
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(stripe._api_requestor, "_generate_idempotency_key", it.new_id)
         patch.setattr(requests.adapters.HTTPAdapter, "send", it.to_provider)
-        if keep:
+        if light:
             patch.setattr(
                 stripe.RequestsClient, "request", lambda http, *request: it.to_provider_at_once(http, *request)
             )
@@ -247,8 +248,8 @@ def explorer_environment(*, keep: bool = True, others: OtherHandlers | None = No
             others.put_in_place(patch, it.clock)
         level = telemetry.logger.level if hasattr(telemetry.logger, "level") else logging.INFO
         telemetry.logger.setLevel(logging.CRITICAL)
-        cache = BotocoreCache(it.send, it.new_id, keep=keep)
-        patch.setattr(BaseClient, "_make_api_call", lambda client, *call: cache.make_api_call(client, *call))
+        clients = Clients(it.send, it.new_id, light=light)
+        patch.setattr(BaseClient, "_make_api_call", lambda client, *call: clients.make_api_call(client, *call))
         try:
             yield it
         finally:

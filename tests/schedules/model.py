@@ -119,6 +119,10 @@ def read(event_name: str, request: AWSPreparedRequest) -> Call:
     if hasattr(content, "read"):
         content = content.read()
     raw = content if isinstance(content, bytes) else str(content or "").encode()
+    headers: Any = request.headers
+    if headers.get("Content-Encoding") == b"aws-chunked":
+        size, _, chunk = raw.partition(b"\r\n")  # one chunk, then a checksum
+        raw = chunk[: int(size, 16)]
     body = {} if service == "s3" else json.loads(raw or b"{}")
     return Call(service, operation, body, raw, request.url)
 

@@ -60,20 +60,6 @@ def test_a_request_that_the_model_does_not_know_ends_the_search(monkeypatch: pyt
             play(anew, SCENARIOS["order"], [], 0, plainest)
 
 
-@pytest.mark.parametrize("name", ["order", "email", "payment"])
-def test_the_cache_of_botocore_changes_no_schedule(environment: ExplorerEnvironment, name: str) -> None:
-    """Compare the traces with and without the cache."""
-    schedules = []
-    for played in every_state(environment, SCENARIOS[name], 1):
-        schedules.append(spell(SCENARIOS[name], played.moves))
-        if len(schedules) == 40:
-            break
-    kept = [replay(environment, schedule) for schedule in schedules]
-
-    with explorer_environment(keep=False) as anew:
-        assert [replay(anew, schedule) for schedule in schedules] == kept
-
-
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_the_simplest_schedule_breaks_nothing_and_ends_in_the_same_state_each_time(
     environment: ExplorerEnvironment, scenario: Scenario

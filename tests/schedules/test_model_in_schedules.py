@@ -15,7 +15,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from tests.schedules.botocore_cache import REAL
+from tests.schedules.clients import REAL
 from tests.schedules.dynamodb import Refused, Tables
 from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import every_state

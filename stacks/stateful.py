@@ -2,8 +2,9 @@
 
 from typing import Any, cast
 
-from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ses as ses
 from constructs import Construct
@@ -77,8 +78,10 @@ def _sender(scope: Construct, settings: Settings) -> ses.IEmailIdentity:
 
 
 def _bucket(scope: Construct, settings: Settings) -> s3.Bucket:
+    # The local AWS is deleted as a whole, so it needs no function that empties buckets.
+    emptied = settings.stage is Stage.SANDBOX
     # Not versioned: a receipt can be written again from the order row.
-    return s3.Bucket(
+    bucket = s3.Bucket(
         scope,
         "Receipts",
         encryption=s3.BucketEncryption.S3_MANAGED,
@@ -86,6 +89,15 @@ def _bucket(scope: Construct, settings: Settings) -> s3.Bucket:
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         enforce_ssl=True,
         removal_policy=removal_policy(settings),
-        # The local AWS is deleted as a whole, so it needs no function that empties buckets.
-        auto_delete_objects=settings.stage is Stage.SANDBOX,
+        auto_delete_objects=emptied,
     )
+    if emptied:
+        # Without this, the CDK's function writes to a log group that no stack owns and that never expires.
+        # https://github.com/aws/aws-cdk/issues/24815
+        group = logs.LogGroup(
+            scope, "EmptyBucketLogs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY
+        )
+        provider = Stack.of(scope).node.find_child("Custom::S3AutoDeleteObjectsCustomResourceProvider")
+        handler = cast(CfnResource, provider.node.find_child("Handler"))
+        handler.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
+    return bucket

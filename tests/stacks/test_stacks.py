@@ -43,6 +43,13 @@ def test_other_stages_delete_everything_with_their_stacks(synthesised: Any, stag
     assert bool(found.of_type("Custom::S3AutoDeleteObjects")) is (stage == "sandbox")
 
 
+def test_every_function_has_a_log_group_that_its_stack_deletes_also_the_one_of_the_cdk(sandbox: Synthesised) -> None:
+    groups = {f"<{path}>" for path in sandbox.of_type("AWS::Logs::LogGroup")}
+    functions = sandbox.of_type("AWS::Lambda::Function")
+    assert len(functions) == len(sandbox.functions) + 1
+    assert {function["LoggingConfig"]["LogGroup"] for function in functions.values()} <= groups
+
+
 def test_both_tables_are_encrypted_and_billed_by_request(any_stage: Synthesised) -> None:
     for name in ("Idempotency", "Orders"):
         table = any_stage.one("AWS::DynamoDB::Table", name)

@@ -4,11 +4,20 @@ from collections.abc import Callable
 
 import pytest
 
-from shared.idempotency import Attempt, NotDone, Outcome, Unknown, fingerprint
+from shared.idempotency import Attempt, NotDone, Outcome, Unknown, fingerprint, sqs_handler
 from shared.idempotency.sqs import current_consumer, delay_bounds, receives_to_ride_out
-from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
+from tests.harness.interceptor import Fault, answer_lost, meanwhile, never_sent, refused
 from tests.harness.layer_world import World
-from tests.unit.idempotency.core_helpers import ParcelWanted, completed, external, internal, put_record, record, write
+from tests.unit.idempotency.core_helpers import (
+    ParcelWanted,
+    completed,
+    external,
+    internal,
+    put_record,
+    put_row,
+    record,
+    write,
+)
 from tests.unit.idempotency.messages import deliver, sqs_record, waits, wanted
 
 BASE_S, CAP_S = 2, 900  # the world's back-off
@@ -189,6 +198,36 @@ def test_a_step_that_claims_nothing_waits_for_no_lease(world: World) -> None:
     _, high = delay_bounds(1, BASE_S, CAP_S)
     assert len(waits(world)) == 2
     assert max(waits(world).values()) <= high
+
+
+def test_after_a_refused_state_result_parking_and_visibility_have_their_time(world: World) -> None:
+    hangs = meanwhile(lambda: world.clock.advance(3), never_sent)
+    put_row(world, facts="theirs")
+
+    def slow(_: ParcelWanted, attempt: Attempt) -> Outcome:
+        world.clock.ms = attempt.deadline_ms
+        for operation in ("UpdateItem", "SendMessage", "ChangeMessageVisibilityBatch"):
+            world.wire.always(operation, hangs)
+        world.wire.always("TransactWriteItems", meanwhile(lambda: world.clock.advance(3)))
+        return Outcome("done", writes=[write()])
+
+    context = world.context(30)
+    answer = sqs_handler(external(slow))({"Records": [sqs_record("m1", wanted("p"))]}, context)
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+    assert world.wire.count("UpdateItem") == 2  # the claim and the result
+    assert world.wire.count("SendMessage") == world.wire.count("ChangeMessageVisibilityBatch") == 1
+    assert context.get_remaining_time_in_millis() == 250
+
+
+def test_a_step_that_overran_its_deadline_gets_no_back_off_but_an_answer(world: World) -> None:
+    def overruns(_: ParcelWanted, __: Attempt) -> Outcome:
+        world.clock.advance(27.5)
+        raise Unknown("?")
+
+    assert deliver(world, external(overruns), sqs_record("m1", wanted("p"))) == ["m1"]
+
+    assert world.wire.count("ChangeMessageVisibilityBatch") == 0
 
 
 FAILURES: dict[str, Fault] = {

@@ -52,11 +52,11 @@ def test_a_client_has_the_timeouts_of_the_environment(world: World, service: Ser
 
 def test_parameters_are_validated_except_in_lambda(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ParamValidationError):
-        client("sqs").send_message(QueueUrl=world.queues["dlq"], Body="x")
+        client("sqs").send_message(QueueUrl=world.queues["dlq"], MessageBody=1)
 
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "payment")
     in_lambda = make_client("sqs")
     world.wire.put_on(in_lambda)
     world.wire.plan("SendMessage", refused("MissingParameter"))
     with pytest.raises(ClientError, match="MissingParameter"):
-        in_lambda.send_message(QueueUrl=world.queues["dlq"], Body="x")
+        in_lambda.send_message(QueueUrl=world.queues["dlq"], MessageBody=1)

@@ -86,12 +86,15 @@ def play(
     trace: list[str] | None = None,
 ) -> Played:
     """Follow the moves of `begin`, then the moves of `choose`. If `choose` returns None, the schedule is abandoned."""
-    run, moves = scenario.start(environment, faults, trace), list[str]()
+    try:
+        run = scenario.start(environment, faults, trace)
+    except Stuck as stuck:
+        return _stuck(scenario, Run(environment, faults), [], stuck)
 
     def follow(run: Run, moves: list[str], possible: list[str]) -> str | None:
         return begin[len(moves)] if len(moves) < len(begin) else choose(run, moves, possible)
 
-    return _continue(scenario, run, moves, follow)
+    return _continue(scenario, run, [], follow)
 
 
 def _continue(scenario: Scenario, run: Run, moves: list[str], choose: Choose) -> Played:
@@ -112,9 +115,13 @@ def _continue(scenario: Scenario, run: Run, moves: list[str], choose: Choose) ->
             moves.append(chosen)
             run.move(chosen)
     except Stuck as stuck:
-        if scenario.outcome_rules:
-            return Played(moves, True, [*broken(scenario, run, scenario.outcome_rules), f"{STUCK}: {stuck}"], run)
-        return Played(moves, True, [f"every_order_ends: {stuck}"], run)
+        return _stuck(scenario, run, moves, stuck)
+
+
+def _stuck(scenario: Scenario, run: Run, moves: list[str], stuck: Stuck) -> Played:
+    if scenario.outcome_rules:
+        return Played(moves, True, [*broken(scenario, run, scenario.outcome_rules), f"{STUCK}: {stuck}"], run)
+    return Played(moves, True, [f"every_order_ends: {stuck}"], run)
 
 
 def _rules(scenario: Scenario) -> tuple[tuple[Invariant, ...], tuple[Invariant, ...]]:
@@ -140,7 +147,12 @@ def every_schedule(environment: ExplorerEnvironment, scenario: Scenario, faults:
 
 def every_state(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Iterator[Played]:
     """Search by states, depth first: take each move of each state once. `Played` is valid until the next one."""
-    run, moves = scenario.start(environment, faults), list[str]()
+    try:
+        run = scenario.start(environment, faults)
+    except Stuck as stuck:
+        yield _stuck(scenario, Run(environment, faults), [], stuck)
+        return
+    moves: list[str] = []
     known: set[bytes] = set()
     branches: list[
         tuple[Any, int, list[str]]

@@ -13,6 +13,7 @@ from functions.payment.intent import Intent
 from functions.payment.provider import provider
 from shared.idempotency import (
     Attempt,
+    Done,
     Effect,
     KeyReused,
     NotDone,
@@ -48,17 +49,29 @@ class Payment(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     reason: str | None = None  # of a decline
 
 
-@step("payment.charge", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL)
-def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
+def row_of(order: OrderPlaced, _: Attempt) -> Done | Order:
+    """Return the order's row; Done if the order is settled. The row outlives the idempotency record.
+
+    Raises KeyReused if the row holds other facts, NotDone if the order is not placed yet.
+    """
+    row = orders().get(order.order_id)
+    if row is None:
+        raise NotDone(f"order {order.order_id} is missing")  # the row may return, because the table may be in a restore
+    if (row.total, row.currency, row.payment_method) != (order.total, order.currency, order.payment_method):
+        raise KeyReused(f"order {order.order_id} is another request")
+    if row.state == REQUESTED:
+        raise NotDone(f"order {order.order_id} is {row.state}")
+    return Done(_settled(row)) if row.state in (PAID, DECLINED) else row
+
+
+@step("payment.charge", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL, guard=row_of)
+def charge(order: OrderPlaced, attempt: Attempt, row: Order) -> Outcome:
     """Charge the card at most once. A decline is a result and final for the order.
 
     If the provider refuses the card, the order is declined. If the provider refuses the request (no such payment
     method, an amount outside its limits), the message is parked: the cause may be the operator's, such as the key of
     another account, and a redrive repeats the request after the repair.
     """
-    row = _row_of(order)
-    if row.state in (PAID, DECLINED):
-        return _already_settled(row)
     intent = _intent_on_row(order, row, attempt)
     if intent.status == "requires_confirmation":
         intent = provider().confirm(order, intent, attempt)
@@ -68,20 +81,7 @@ def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
     return _outcome(order, intent, attempt)
 
 
-def _row_of(order: OrderPlaced) -> Order:
-    """Return the order's row. Raises KeyReused if it holds other facts, NotDone if the order is not placed yet."""
-    with as_not_done("read the order"):
-        row = orders().get(order.order_id)
-    if row is None:
-        raise NotDone(f"order {order.order_id} is missing")  # the row may return, because the table may be in a restore
-    if (row.total, row.currency, row.payment_method) != (order.total, order.currency, order.payment_method):
-        raise KeyReused(f"order {order.order_id} is another request")
-    if row.state == REQUESTED:
-        raise NotDone(f"order {order.order_id} is {row.state}")
-    return row
-
-
-def _already_settled(row: Order) -> Outcome:
+def _settled(row: Order) -> Outcome:
     """Return the outcome that the row holds: the idempotency record was deleted, the row was not."""
     result = Payment(
         order_id=row.order_id,
@@ -92,7 +92,7 @@ def _already_settled(row: Order) -> Outcome:
         charge=row.charge_id,
         reason=row.decline_reason,
     )
-    return Outcome(result, publish=[row.next_event] if row.next_event else [], already_done=True)
+    return Outcome(result, publish=[row.next_event] if row.next_event else [])
 
 
 def _intent_on_row(order: OrderPlaced, row: Order, attempt: Attempt) -> Intent:

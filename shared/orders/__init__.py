@@ -1,7 +1,7 @@
 """Orders: their events, their row, and the writes that change it."""
 
 from .events import Customer, Item, NewOrder, OrderDeclined, OrderEvent, OrderPaid, OrderPlaced, OrderRequested
-from .money import DECIMALS, MAX_AMOUNT, formatted
+from .money import DECIMALS, MAX_AMOUNT, format_amount
 from .repository import Orders, orders, pending_messages
 from .row import API_ID_PREFIX, DECLINED, OPEN_SHARDS, PAID, PLACED, REQUESTED, Order, parse_row
 from .writes import record_declined, record_mailed, record_paid, record_placed, record_request
@@ -25,7 +25,7 @@ __all__ = [
     "OrderPlaced",
     "OrderRequested",
     "Orders",
-    "formatted",
+    "format_amount",
     "orders",
     "parse_row",
     "pending_messages",

@@ -18,7 +18,7 @@ DECIMALS: dict[str, int] = {code: decimals for decimals, codes in _DECIMALS.item
 MAX_AMOUNT = 99_999_999
 
 
-def formatted(amount: int, currency: str) -> str:
+def format_amount(amount: int, currency: str) -> str:
     """Format an amount for people: `25.00 EUR`, `2500 JPY`."""
     decimals = DECIMALS[currency]
     if decimals == 0:

@@ -97,8 +97,12 @@ def play(
         while True:
             if not run.active:
                 wrong = broken(scenario, run, always)
-                if wrong or not run.settle():
-                    return Played(moves, True, wrong or broken(scenario, run, at_last), run)
+                if not wrong and not run.settle():
+                    wrong = broken(scenario, run, at_last)  # also if the late requests are never applied
+                    if not run.late:
+                        return Played(moves, True, wrong, run)
+                if wrong:
+                    return Played(moves, True, wrong, run)
             possible = run.moves()
             chosen = begin[len(moves)] if len(moves) < len(begin) else choose(run, moves, possible)
             if chosen is None:
@@ -137,11 +141,16 @@ def every_schedule(environment: ExplorerEnvironment, scenario: Scenario, faults:
 
 
 def every_state(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Iterator[Played]:
-    """Search by states: take each move of each state once."""
+    """Search by states: take each move of each state once.
+
+    A schedule is abandoned after a late request that changed nothing: what can follow equals what follows without it.
+    """
     left: dict[bytes, list[str]] = {}  # state → moves not taken yet, the simplest last
     waiting: deque[tuple[bytes, list[str]]] = deque()  # states with such moves, and the moves that first led there
 
     def choose(run: Run, moves: list[str], possible: list[str]) -> str | None:
+        if run.unchanged:
+            return None
         state = run.state()
         if state not in left:
             left[state] = possible[::-1]

@@ -1,7 +1,8 @@
 """One schedule, move by move, until no work is left.
 
 A schedule is written as its moves. `p`: a source starts a delivery. `A`: worker A sends its next request. `A?`: the
-same with a fault (faults.py). `t`: time passes until the next message is visible.
+same with a fault (faults.py). `t`: time passes until the next message is visible. `l`: the late request that was sent
+first is applied; `l2`: the second one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +14,10 @@ from botocore.exceptions import ReadTimeoutError
 
 from tests.harness.interceptor import FakeClock, Killed
 from tests.schedules import provider
-from tests.schedules.dynamodb import Change, digest
+from tests.schedules.dynamodb import TOKEN_LIFE_MS, Change, digest
 from tests.schedules.expressions import Unmodelled
 from tests.schedules.facts import NOBODY, Facts
-from tests.schedules.faults import Fault, possible
+from tests.schedules.faults import MAKE_LATE, Fault, possible
 from tests.schedules.green_threads import JOIN, GreenThread, Process, current, maybe_current
 from tests.schedules.model import Call, Model, answered, refusal
 from tests.schedules.services import Message
@@ -54,6 +55,21 @@ class Invocation:
     source: Source
     delivery: Delivery
     function: str
+
+
+LATE = "l"  # at the end of a name: the late request of a thread
+
+
+@dataclass(frozen=True)
+class LateRequest:
+    """A request that is on its way after its sender gave it up, died, or got the answer to another copy."""
+
+    by: str  # the thread
+    function: str
+    call: Call
+    apply: Callable[[], Any]
+    past: bytes  # of the thread, which decides the request
+    claims: frozenset[tuple[str, tuple[str, str]]]  # made before the request was sent: Facts.claims
 
 
 @dataclass(frozen=True)
@@ -95,6 +111,9 @@ class Run:
     most: int = len(LETTERS)  # deliveries; with more of them the work counts as endless
     trace: list[str] | None = None
     faults: list[str] = field(default_factory=list)
+    late: list[LateRequest] = field(default_factory=list)
+    aged: bool = False  # the tokens of late requests have been forgotten, after all other work
+    unchanged: bool = False  # the last move applied a late request that changed nothing
 
     def __post_init__(self) -> None:
         self.clock = self.environment.clock
@@ -135,9 +154,16 @@ class Run:
         if isinstance(order, BaseException):
             raise order
         fault: Fault = order
-        if fault is Fault.DIES_BEFORE:
+        if fault in MAKE_LATE:
+            self._send_late(thread, call, apply)
+        if fault in (Fault.DIES_BEFORE, Fault.DIES_LATE):
             self._trace_call(thread, call, fault, "")
             raise Killed
+        if fault is Fault.LATE:
+            self.clock.advance(LOST_S)
+            self._trace_call(thread, call, fault, "")
+            thread.saw("lost", self.clock.ms)
+            raise lost()
         try:
             answer = self._answer(call, fault, apply)
         except requests.exceptions.ReadTimeout:
@@ -175,6 +201,31 @@ class Run:
         done = self.model.queues.call(call.operation, {**call.body, "Entries": rest}) if rest else {"Successful": []}
         return answered(call, {"Successful": done["Successful"], "Failed": failed})
 
+    def _send_late(self, thread: GreenThread, call: Call, apply: Callable[..., Any]) -> None:
+        function = next(it.function for it in self.active if it.process is thread.process)
+        claims = frozenset(self.facts.claims.items())
+        request = LateRequest(
+            thread.name, function, call, lambda: self._answer(call, Fault.NONE, apply), thread.past, claims
+        )
+        self.late.append(request)
+
+    def _apply_late(self, late: LateRequest) -> None:
+        """Apply a late request. Nobody reads its answer."""
+        before, claims = self._outside(), set(self.facts.claims.items()) - late.claims
+        key = (late.call.body.get("Key", {}).get("id", {}).get("S", ""),)
+        records = self.model.tables.items["idempotency"]
+        record = records.get(key)
+        self.environment.enter(late.function)
+        process = Process(late.by + LATE, 0)
+        process.start(late.apply)
+        if process.crashed is not None and not isinstance(process.crashed, requests.exceptions.ReadTimeout):
+            raise process.crashed
+        self._trace_call(process.threads[0], late.call, Fault.NONE, _said(process.result) if process.returned else "")
+        self.unchanged = self._outside() == before
+        claimed = ":lease" in late.call.body.get("ExpressionAttributeValues", {}) and records.get(key) != record
+        if claimed and record and any(claim[0] == key[0] for _, claim in claims):
+            self.facts.offences.add(f"a_late_claim_is_refused: a claim of {late.by} after later claims of {key[0]}")
+
     # Moves of the explorer
 
     def moves(self) -> list[str]:
@@ -185,21 +236,24 @@ class Run:
         passing: list[str] = []
         if len(self.active) < self.max_running:
             starting = [source.label for source in self.sources if self._due(source)]
-            if not starting and self._stalled() and self._next_ms() is not None:
+            if not starting and self._may_wait():
                 passing = ["t"]
+        late = [LATE + (str(number) if number > 1 else "") for number, _ in enumerate(self.late, 1)]
         faults = []
         if self.faults_left:
             for thread in self._ready():
                 if isinstance(thread.parked_at, Call):
                     kinds = [fault for fault in possible(thread.parked_at) if fault in self.kinds]
                     faults += [thread.name + fault.value for fault in kinds]
-        return plain + starting + passing + faults
+        return plain + starting + passing + late + faults
 
     def move(self, move: str) -> None:
         """Perform a move."""
+        self.unchanged = False
         if move == "t":
-            self._stalled()[0].stalled = False
-            self._pass_time()
+            self._wait()
+        elif move[0] == LATE:
+            self._apply_late(self.late.pop(int(move[1:] or 1) - 1))
         elif move[0].islower():
             self._start(next(source for source in self.sources if source.label == move))
         else:
@@ -209,15 +263,17 @@ class Run:
             self._end(it)
 
     def settle(self) -> bool:
-        """If no worker runs, let time pass until there is work. Returns False if there will be no more work."""
+        """If no worker runs, let time pass until there is work. Returns False if there will be no more work.
+
+        While a request is late, time passes by a move, since the request may be applied before.
+        """
         if self._next_ms() is None and self.redrives_left:
             self.redrives_left -= 1
             self._redrive()
         if self._next_ms() is None:
             return False
-        if not any(self._due(source) for source in self.sources):
-            self.clock.advance(self.later_s)
-            self._pass_time()
+        if not self.late and not any(self._due(source) for source in self.sources):
+            self._wait()
         return True
 
     def close(self) -> None:
@@ -233,18 +289,26 @@ class Run:
             self.faults_left,
             self.redrives_left,
             self.started,
-            sorted(self.model.tables.digests.items()),
-            sorted(self.model.tables.tokens.items()),
-            [(name, [message.state for message in found]) for name, found in self.model.queues.waiting.items()],
-            sorted((key, digest(body)) for key, body in self.model.rest.objects.items()),
-            self.model.rest.mails,
-            [source.state() for source in self.sources],
+            self.aged,
+            [(late.by, late.past) for late in self.late],
+            self._outside(),
             [(it.process.name, it.process.deadline_ms, it.process.stalled, _threads(it.process)) for it in self.active],
-            self.facts.state(),
         )
         return digest(repr(seen).encode())
 
     # Inside
+
+    def _outside(self) -> object:
+        """Return everything outside the workers that a request can change. Comparable."""
+        return (
+            sorted(self.model.tables.digests.items()),
+            sorted(self.model.tables.tokens.items()),
+            [(name, [message.state for message in found]) for name, found in self.model.queues.waiting.items()],
+            sorted((key, digest(body)) for key, body in self.model.rest.objects.items()),
+            list(self.model.rest.mails),
+            [source.state() for source in self.sources],
+            self.facts.state(),
+        )
 
     def _ready(self) -> list[GreenThread]:
         return [
@@ -265,8 +329,21 @@ class Run:
     def _next_ms(self) -> int | None:
         return min((ms for source in self.sources if (ms := source.next_ms()) is not None), default=None)
 
-    def _pass_time(self) -> None:
+    def _may_wait(self) -> bool:
+        """Return whether time may pass: a process stalls, or no worker runs and a request is late."""
+        late = bool(self.late) and not self.active
+        return bool(self._stalled() or late) if self._next_ms() is not None else late and not self.aged
+
+    def _wait(self) -> None:
+        """Let time pass until the next message is visible. If there is none, DynamoDB forgets its tokens."""
         next_ms = self._next_ms()
+        if self.active:
+            self._stalled()[0].stalled = False
+        elif next_ms is None:
+            self.aged = True
+            next_ms = self.clock.ms + TOKEN_LIFE_MS
+        else:
+            self.clock.advance(self.later_s)
         assert next_ms is not None
         self.clock.ms = max(self.clock.ms, next_ms)
         self._trace(f"          time passes: {self._elapsed()}")
@@ -336,7 +413,7 @@ class Run:
 
     def _by(self) -> str:
         thread = maybe_current()
-        return thread.name if thread else NOBODY
+        return thread.name.removesuffix(LATE) if thread else NOBODY
 
     def _new_id(self) -> str:
         thread = maybe_current()

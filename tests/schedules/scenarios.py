@@ -21,8 +21,8 @@ from tests.schedules.sources import ClientSource, QueueSource, StreamSource
 ORDER_ID = "ord_1"
 # The local stage's function timeouts, in seconds.
 TIMEOUTS_S = {"order": 4.0, "payment": 7.0, "email": 5.0, "relay": 5.0, "api": 5.0}
-# Deaths, lost answers, refusals, stalls.
-PARTS = ("!+", "?", "%&/", "~")
+# Deaths, lost answers, refusals, stalls, late requests.
+PARTS = ("!+", "?", "%&/", "~", "@^=")
 OPERATIONS = {"orders": "order.place", "payments": "payment.charge", "emails": "email.send"}
 
 

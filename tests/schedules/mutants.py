@@ -168,10 +168,10 @@ def unsettled_not_set(patch: Patch) -> None:
 
 @mutant("store", tests=LAYER)
 def release_clears_uncertain(patch: Patch) -> None:
-    def send_update(original: Callable[..., None], self: Store, claim: Claim, expression: str, *given: Any) -> None:
-        original(self, claim, expression.replace("unsettled = uncertain", "unsettled = attempt"), *given)
+    def update(original: Callable[..., Any], self: Store, claim: Claim, expression: str, *given: Any) -> Any:
+        return original(self, claim, expression.replace("unsettled = uncertain", "unsettled = attempt"), *given)
 
-    wrap(patch, Store, "_send_update", send_update)
+    wrap(patch, Store, "_update", update)
 
 
 @mutant("store", tests=LAYER)

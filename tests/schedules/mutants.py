@@ -49,6 +49,9 @@ from shared.idempotency.store import Store
 from shared.orders import Orders, writes
 from shared.orders.events import OrderPlaced
 from shared.orders.row import Order
+from tests.schedules.faults import Fault
+from tests.schedules.model import Call
+from tests.schedules.run import Run
 
 Patch = pytest.MonkeyPatch
 
@@ -144,10 +147,17 @@ def claim_of_another_request_taken_over(patch: Patch) -> None:
     patch.setattr(store, "_FREE", f"{store._FREE} OR (#status = :inprogress AND in_progress_expiration <= :now_ms)")
 
 
-@mutant("store", tests=LAYER)
-def late_copy_of_a_claim_applied(patch: Patch) -> None:
-    """A key that a release has forgotten is free for its old owner too."""
-    patch.setattr(store, "_FREE", f"{store._FREE} OR expiration <= :now_s")
+@mutant("store", scenarios=("payment-other-create",), tests=LAYER)
+def key_free_for_its_old_owner(patch: Patch) -> None:
+    """The owner clause is missing."""
+    patch.setattr(store, "_FREE", store._FREE.replace("#owner <> :owner", "(#owner <> :owner OR #owner = :owner)"))
+
+
+@mutant("store", scenarios=("payment-other-create",), tests=LAYER)
+def forgotten_key_free_during_its_lease(patch: Patch) -> None:
+    """The lease clause is missing."""
+    no_lease = f"(attribute_not_exists(in_progress_expiration) OR {store._NO_LEASE})"
+    patch.setattr(store, "_FREE", store._FREE.replace(no_lease, "attribute_exists(id)"))
 
 
 @mutant("store", scenarios=("email",), tests=LAYER)
@@ -581,6 +591,16 @@ def batch_acknowledged_when_time_runs_out(patch: Patch) -> None:
 
 
 @mutant("sweep", tests=("tests/unit/sweep",))
+def sweep_ends_at_the_first_failed_shard(patch: Patch) -> None:
+    def serve_shard(original: Callable[..., bool], self: sweep.Run, *given: Any) -> bool:
+        if original(self, *given) or not self.has_time():
+            return True
+        raise sweep.NotSwept("a shard")
+
+    wrap(patch, sweep.Run, "serve_shard", serve_shard)
+
+
+@mutant("sweep", tests=("tests/unit/sweep",))
 def sweep_recorded_before_the_event_is_sent(patch: Patch) -> None:
     class RecordsFirst(Orders):
         def get(self, order_id: str) -> Order | None:
@@ -622,6 +642,17 @@ def order_ids_of_two_callers_equal(patch: Patch) -> None:
 @mutant("api", tests=("tests/unit/api",))
 def body_limit_of_the_api_off(patch: Patch) -> None:
     patch.setattr(api_request, "BODY_LIMIT_BYTES", 2**40)
+
+
+# The explorer
+
+
+@mutant("explorer", tests=("tests/schedules/test_late.py",))
+def late_request_applied_at_once(patch: Patch) -> None:
+    def send_late(_: Callable[..., None], self: Run, __: Any, call: Call, apply: Callable[..., Any]) -> None:
+        self._answer(call, Fault.NONE, apply)
+
+    wrap(patch, Run, "_send_late", send_late)
 
 
 def by_module() -> Counter[str]:

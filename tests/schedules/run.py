@@ -71,6 +71,12 @@ class LateRequest:
     past: bytes  # of the thread, which decides the request
     claims: frozenset[tuple[str, tuple[str, str]]]  # made before the request was sent: Facts.claims
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The record that the request claims. Empty if the request is not a claim."""
+        body = self.call.body
+        return (body["Key"]["id"]["S"],) if ":lease" in body.get("ExpressionAttributeValues", {}) else ()
+
 
 @dataclass(frozen=True)
 class Deadline:
@@ -211,10 +217,10 @@ class Run:
 
     def _apply_late(self, late: LateRequest) -> None:
         """Apply a late request. Nobody reads its answer."""
-        before, claims = self._outside(), set(self.facts.claims.items()) - late.claims
-        key = (late.call.body.get("Key", {}).get("id", {}).get("S", ""),)
+        before = self._outside()
         records = self.model.tables.items["idempotency"]
-        record = records.get(key)
+        record = records.get(late.key)
+        since = {key for _, (key, _) in self.facts.claims.items() - late.claims}
         self.environment.enter(late.function)
         process = Process(late.by + LATE, 0)
         process.start(late.apply)
@@ -222,9 +228,8 @@ class Run:
             raise process.crashed
         self._trace_call(process.threads[0], late.call, Fault.NONE, _said(process.result) if process.returned else "")
         self.unchanged = self._outside() == before
-        claimed = ":lease" in late.call.body.get("ExpressionAttributeValues", {}) and records.get(key) != record
-        if claimed and record and any(claim[0] == key[0] for _, claim in claims):
-            self.facts.offences.add(f"a_late_claim_is_refused: a claim of {late.by} after later claims of {key[0]}")
+        if record and records[late.key] != record and since & {*late.key}:
+            self.facts.offences.add(f"a_late_claim_is_refused: {late.by} claimed {late.key[0]} after a later claim")
 
     # Moves of the explorer
 

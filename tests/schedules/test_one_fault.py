@@ -36,7 +36,7 @@ SEARCHES = [
     *((name, SCENARIOS[name], 1) for name in ONE_FAULT),
     *((name, SCENARIOS[name], 0) for name in NO_FAULT),
 ]
-ALWAYS_POSSIBLE = frozenset(map(Fault, "!?%~"))
+ALWAYS_POSSIBLE = frozenset(map(Fault, "!?%~@^"))
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ TWO_FAULTS = (
 DEEP = ("chain", "payment", "payment-declined", "email", "email-declined")
 ONE_FAULT = (
     *("pipeline", "chain-twice", "payment-forgetful", "payment-another"),
+    *("payment-deleted", "payment-declined-deleted"),
     *("payment-slow", "payment-error-before", "payment-error-after", "payment-drop"),
 )
 WALKED = (

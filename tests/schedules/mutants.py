@@ -522,7 +522,7 @@ def decline_not_cancelled(patch: Patch) -> None:
     wrap(patch, provider.Provider, "cancel", cancel)
 
 
-@mutant("payment", tests=PAYMENT)
+@mutant("payment", scenarios=("payment-deleted",), tests=PAYMENT)
 def confirmed_under_one_key(patch: Patch) -> None:
     def confirm(original: Callable[..., Intent], self: Any, event: Any, intent: Intent, attempt: Attempt) -> Intent:
         return original(self, event, intent, msgspec.structs.replace(attempt, number=1))

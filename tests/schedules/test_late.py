@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.schedules.environment import ExplorerEnvironment
-from tests.schedules.explorer import Played, every_schedule, plainest, play, replay
+from tests.schedules.explorer import Played, every_schedule, parse, plainest, play, replay
 from tests.schedules.faults import MAKE_LATE
-from tests.schedules.run import Run
+from tests.schedules.run import ALL_KINDS, Run
 from tests.schedules.scenarios import SCENARIOS, Scenario
 
 
@@ -72,4 +72,24 @@ def test_each_kind_of_request_may_be_late(environment: ExplorerEnvironment, oper
     (applied,) = (line.split() for line in trace if line.startswith("Al "))
     assert applied[2] == operation
     assert "200" in applied
+    assert not broken
+
+
+def test_after_its_record_was_deleted_a_late_claim_is_applied_and_nobody_is_charged_twice(
+    environment: ExplorerEnvironment,
+) -> None:
+    """The bound that remains: docs/correctness.md, "late claim"."""
+    scenario = replace(SCENARIOS["payment-deleted"], kinds=ALL_KINDS)
+    _, moves = parse("payment-deleted:pA@AAAAAtpBBllBBBB")
+
+    played = play(environment, scenario, moves, 1, plainest)
+
+    assert {what.partition(":")[0] for what in played.broken} == {"a_zombie_wrote_nothing"}
+
+
+def test_a_day_old_failure_under_the_first_attempts_key_costs_one_attempt(environment: ExplorerEnvironment) -> None:
+    trace, broken = replay(environment, "payment-deleted:pAAAAAlp")
+
+    confirmed = [line.partition(" → ")[2] for line in trace if "/confirm " in line]
+    assert confirmed == ["500", "500", "200 succeeded"]
     assert not broken

@@ -17,9 +17,11 @@ ONE_FAULT = (
     *("payment-other-create", "payment-other-retrieve", "payment-other-confirm", "payment-other-cancel"),
     *("relay", "api", "api-reused"),
 )
-# The provider fails in these scenarios. With one more fault they belong to `make verify`.
+# The provider fails, or a record is deleted. With one more fault these scenarios belong to `make verify`.
 NO_FAULT = (
     "pipeline",
+    "payment-deleted",
+    "payment-declined-deleted",
     "payment-another",
     "payment-other-amount-create",
     "payment-slow",

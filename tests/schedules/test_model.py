@@ -218,13 +218,15 @@ def test_a_token_is_forgotten_after_ten_minutes(model: Any, clock: Clock) -> Non
     assert model.get_item(TableName="idempotency", Key={"id": {"S": "a"}})["Item"]["s"] == {"S": "y"}
 
 
-def test_a_cancelled_transaction_leaves_its_token_free(model: Any) -> None:
-    refused = [{"Put": {**put("a")[0]["Put"], "ConditionExpression": "attribute_exists(id)"}}]
-    assert answer(model, "TransactWriteItems", {"TransactItems": refused, "ClientRequestToken": "mine"}) != (None, None)
+def test_a_cancelled_transaction_leaves_its_token_free(model: Any, ministack: Any) -> None:
+    refused = [{"Put": {**put("free")[0]["Put"], "ConditionExpression": "attribute_exists(id)"}}]
+    for client in (model, ministack):
+        said = answer(client, "TransactWriteItems", {"TransactItems": refused, "ClientRequestToken": "free"})
+        assert said == ("TransactionCanceledException", None, [("ConditionalCheckFailed", None)])
 
-    model.transact_write_items(TransactItems=put("a"), ClientRequestToken="mine")
+        client.transact_write_items(TransactItems=put("free"), ClientRequestToken="free")
 
-    assert "Item" in model.get_item(TableName="idempotency", Key={"id": {"S": "a"}})
+        assert "Item" in client.get_item(TableName="idempotency", Key={"id": {"S": "free"}})
 
 
 KEY = {"TableName": "idempotency", "Key": {"id": {"S": "a"}}}

@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSPreparedRequest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from functions.order.handler import handler as place
@@ -281,10 +280,10 @@ def test_an_order_that_moves_between_send_and_note_keeps_its_own_mark(world: Wor
 @pytest.mark.parametrize("meanwhile", ["another run", "the order moves"])
 def test_a_mark_that_is_applied_late_is_refused(world: World, meanwhile: str) -> None:
     open_orders(world, 1)
-    late: list[AWSPreparedRequest] = []
+    late: list[dict[str, Any]] = []
 
-    def delay(request: AWSPreparedRequest, _: Any) -> Any:
-        late.append(request)
+    def delay(request: Any, _: Any) -> Any:
+        late.append(json.loads(request.body))
         raise ReadTimeoutError(endpoint_url=request.url)
 
     world.wire.plan("UpdateItem", delay)
@@ -299,7 +298,7 @@ def test_a_mark_that_is_applied_late_is_refused(world: World, meanwhile: str) ->
 
     (request,) = late
     with pytest.raises(ClientError, match="ConditionalCheckFailed"):
-        world.dynamodb.update_item(**json.loads(request.body))
+        world.dynamodb.update_item(**request)
 
     assert row_of(world, "ord_0") == before
 

@@ -60,16 +60,18 @@ class Invocation:
 LATE = "l"  # at the end of a name: the late request of a thread
 
 
-@dataclass(frozen=True)
+@dataclass
 class LateRequest:
     """A request that is on its way after its sender gave it up, died, or got the answer to another copy."""
 
+    worker: str
     by: str  # the thread
     function: str
     call: Call
     apply: Callable[[], Any]
     past: bytes  # of the thread, which decides the request
     claims: frozenset[tuple[str, tuple[str, str]]]  # made before the request was sent: Facts.claims
+    overtaken: bool = False  # another worker has sent a request since, a millisecond later
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -160,6 +162,10 @@ class Run:
         if isinstance(order, BaseException):
             raise order
         fault: Fault = order
+        for late in self.late:
+            if late.key and late.worker != thread.process.name and not late.overtaken:
+                late.overtaken = True
+                self.clock.ms += 1
         if fault in MAKE_LATE:
             self._send_late(thread, call, apply)
         if fault in (Fault.DIES_BEFORE, Fault.DIES_LATE):
@@ -208,12 +214,17 @@ class Run:
         return answered(call, {"Successful": done["Successful"], "Failed": failed})
 
     def _send_late(self, thread: GreenThread, call: Call, apply: Callable[..., Any]) -> None:
-        function = next(it.function for it in self.active if it.process is thread.process)
-        claims = frozenset(self.facts.claims.items())
-        request = LateRequest(
-            thread.name, function, call, lambda: self._answer(call, Fault.NONE, apply), thread.past, claims
+        self.late.append(
+            LateRequest(
+                worker=thread.process.name,
+                by=thread.name,
+                function=next(it.function for it in self.active if it.process is thread.process),
+                call=call,
+                apply=lambda: self._answer(call, Fault.NONE, apply),
+                past=thread.past,
+                claims=frozenset(self.facts.claims.items()),
+            )
         )
-        self.late.append(request)
 
     def _apply_late(self, late: LateRequest) -> None:
         """Apply a late request. Nobody reads its answer."""
@@ -295,7 +306,7 @@ class Run:
             self.redrives_left,
             self.started,
             self.aged,
-            [(late.by, late.past) for late in self.late],
+            [(late.by, late.past, late.overtaken) for late in self.late],
             self._outside(),
             [(it.process.name, it.process.deadline_ms, it.process.stalled, _threads(it.process)) for it in self.active],
         )

@@ -232,7 +232,7 @@ def _payment_deleted(method: str) -> Callable[[ExplorerEnvironment, Run], None]:
             "ExpressionAttributeValues": {":inprogress": {"S": "INPROGRESS"}},
         }
         call = Call("dynamodb", "DeleteItem", delete, b"", "")
-        run.late.append(LateRequest(NOBODY, "payment", call, lambda: run.model.answer(call), b"", frozenset()))
+        run.late.append(LateRequest(NOBODY, NOBODY, "payment", call, lambda: run.model.answer(call), b"", frozenset()))
 
     return prepare
 

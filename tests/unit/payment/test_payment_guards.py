@@ -183,7 +183,7 @@ def test_without_time_for_it_no_intent_is_made(payments: Payments) -> None:
     delivery = payments.delivery()
     payments.world.wire.plan(
         "GetItem", meanwhile(lambda: payments.world.clock.advance(85))
-    )  # 22.75 s of the step are left, 23 s needed
+    )  # 22.75 s of the step are left, 23 s are needed
 
     assert payments.deliver(delivery) == ["message-1"]
 
@@ -218,9 +218,7 @@ def test_with_just_enough_time_it_is_confirmed(payments: Payments) -> None:
 
 def test_a_confirmation_that_took_all_the_time_leaves_the_cancelling_to_the_next_try(payments: Payments) -> None:
     delivery = payments.delivery("pm_card_chargeDeclined")
-    payments.connection.plan(
-        "confirm", on_the_line(lambda: payments.world.clock.advance(85))
-    )  # 22.75 s of the step are left, 23 s needed
+    payments.connection.plan("confirm", on_the_line(lambda: payments.world.clock.advance(98)))
 
     assert payments.deliver(delivery) == ["message-1"]
 

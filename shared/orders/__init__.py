@@ -1,7 +1,19 @@
 """Orders: their events, their row, and the writes that change it."""
 
-from .events import Customer, Item, NewOrder, OrderDeclined, OrderEvent, OrderPaid, OrderPlaced, OrderRequested
-from .money import DECIMALS, MAX_AMOUNT, formatted
+from .api_key import KeyUnusable, is_live_key, parse_api_key
+from .decline import Payment, declined_outcome
+from .events import (
+    Customer,
+    Item,
+    NewOrder,
+    OrderDeclined,
+    OrderEvent,
+    OrderPaid,
+    OrderPlaced,
+    OrderRequested,
+    disclosed,
+)
+from .money import DECIMALS, MAX_AMOUNT, formatted, largest_charge, smallest_charge
 from .repository import Orders, orders, pending_messages
 from .row import API_ID_PREFIX, DECLINED, OPEN_SHARDS, PAID, PLACED, REQUESTED, Order, parse_row
 from .writes import record_declined, record_mailed, record_paid, record_placed, record_request
@@ -17,6 +29,7 @@ __all__ = [
     "REQUESTED",
     "Customer",
     "Item",
+    "KeyUnusable",
     "NewOrder",
     "Order",
     "OrderDeclined",
@@ -25,8 +38,14 @@ __all__ = [
     "OrderPlaced",
     "OrderRequested",
     "Orders",
+    "Payment",
+    "declined_outcome",
+    "disclosed",
     "formatted",
+    "is_live_key",
+    "largest_charge",
     "orders",
+    "parse_api_key",
     "parse_row",
     "pending_messages",
     "record_declined",
@@ -34,4 +53,5 @@ __all__ = [
     "record_paid",
     "record_placed",
     "record_request",
+    "smallest_charge",
 ]

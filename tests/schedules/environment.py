@@ -54,6 +54,7 @@ ENVIRONMENT = {
     "BACKOFF_CAP_S": "4",
     "PROVIDER_URL": "https://provider.example",
     "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:provider",
+    "PROVIDER_LIVEMODE": "false",
     "PROVIDER_CONNECT_TIMEOUT_S": "0.1",
     "PROVIDER_READ_TIMEOUT_S": "0.9",
     "SLOW_S": "1.5",

@@ -12,7 +12,7 @@ from tests.schedules.services import Message
 
 # A superseded worker may still write the intent's id on a row that has none. Only the intent on the row is confirmed,
 # and the order's state, its record and its events do not change.
-_INTENT_ONLY = {"intent_id"}
+_INTENT_ONLY = {"intent_id", "intent_at"}
 
 NOBODY = "0"
 

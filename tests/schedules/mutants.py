@@ -465,7 +465,7 @@ def order_placed_twice(patch: Patch) -> None:
 
 @mutant("orders", scenarios=("payment-forgetful",), tests=(*ORDERS, *PAYMENT))
 def intent_on_the_row_overwritten(patch: Patch) -> None:
-    def fix_intent(self: Orders, order_id: str, intent_id: str) -> str:
+    def save_intent_id(self: Orders, order_id: str, intent_id: str) -> str:
         self.client.update_item(
             TableName=self.table,
             Key={"order_id": {"S": order_id}},
@@ -474,7 +474,7 @@ def intent_on_the_row_overwritten(patch: Patch) -> None:
         )
         return intent_id
 
-    patch.setattr(Orders, "fix_intent", fix_intent)
+    patch.setattr(Orders, "save_intent_id", save_intent_id)
 
 
 # Payment
@@ -493,10 +493,10 @@ def intent_confirmed_before_it_is_fixed(patch: Patch) -> None:
 
 @mutant("payment", scenarios=("payment-forgetful",), tests=PAYMENT)
 def own_intent_confirmed_instead_of_the_rows(patch: Patch) -> None:
-    def fix_intent(original: Callable[..., str | None], self: Orders, order_id: str, intent_id: str) -> str | None:
+    def save_intent_id(original: Callable[..., str | None], self: Orders, order_id: str, intent_id: str) -> str | None:
         return intent_id if original(self, order_id, intent_id) else None
 
-    wrap(patch, Orders, "fix_intent", fix_intent)
+    wrap(patch, Orders, "save_intent_id", save_intent_id)
 
 
 @mutant("payment", scenarios=("payment-other-create", "payment-other-retrieve"), tests=PAYMENT)

@@ -14,6 +14,7 @@ SQS_RETENTION_LIMIT_S = 14 * DAY_S
 SQS_RECEIVE_LIMIT = 1000
 STREAM_AGE_LEAST_S = 60
 CALLS = "effectively-once:calls"  # key in the metadata of a function: the requests that STEP_NEEDS_S allows for
+NO_GUARD = "effectively-once:no-guard"  # key in the metadata of a function: why its step has no guard
 
 
 class SettingsError(ValueError):

@@ -8,6 +8,7 @@ from functions.email.content import RECEIPT, Email, email_about
 from functions.email.ses import send_email
 from shared.idempotency import (
     Attempt,
+    Done,
     Effect,
     KeyReused,
     NotDone,
@@ -26,6 +27,7 @@ from shared.orders import (
     OrderDeclined,
     OrderEvent,
     OrderPaid,
+    disclosed,
     orders,
     record_mailed,
 )
@@ -39,15 +41,39 @@ class Mailed(msgspec.Struct, frozen=True):
     mail_id: str
 
 
-@step("email.send", event=(OrderPaid, OrderDeclined), key=lambda order: order.order_id, effect=Effect.EXTERNAL)
-def send(event: OrderEvent, attempt: Attempt) -> Outcome:
+def order_of(event: OrderEvent, _: Attempt) -> Done | Order:
+    """Return the event's order; Done if its email was sent. The row outlives the idempotency record.
+
+    Raises NotDone if the row is not in that state yet, KeyReused if facts differ.
+    """
+    order = orders().get(event.order_id)
+    if order is None:
+        raise NotDone(f"order {event.order_id} is missing")
+    if (order.total, order.currency) != (event.total, event.currency):
+        raise KeyReused(f"order {order.order_id} is another request")
+    if order.state in (REQUESTED, PLACED):
+        raise NotDone(f"order {event.order_id} is {order.state}")
+    if isinstance(event, OrderDeclined):  # an earlier version sent the true reason
+        event = msgspec.structs.replace(event, reason=disclosed(event.reason))
+    if msgspec.structs.replace(order, mailed_at=None).next_event != event:
+        raise KeyReused(f"order {order.order_id} is {order.state}, with other facts")
+    if order.mailed_at:
+        return Done(Outcome(Mailed(order.order_id, order.mail or "", order.mail_id or "")))
+    return order
+
+
+@step(
+    "email.send",
+    event=(OrderPaid, OrderDeclined),
+    key=lambda order: order.order_id,
+    effect=Effect.EXTERNAL,
+    guard=order_of,
+)
+def send(_: OrderEvent, attempt: Attempt, order: Order) -> Outcome:
     """Store the receipt in S3, send the email by SES, and mark the order mailed. No error here affects the payment."""
-    with as_not_done("before the email"):
-        order = _order_of(event)
-        if order.mailed_at:
-            return Outcome(Mailed(order.order_id, order.mail or "", order.mail_id or ""), already_done=True)
-        email = email_about(order)
-        if email.kind == RECEIPT:
+    email = email_about(order)
+    if email.kind == RECEIPT:
+        with as_not_done("store the receipt"):
             _store_receipt(order, email)
     if attempt.saved_result:  # an earlier attempt sent the email and could not commit
         mailed = msgspec.convert(attempt.saved_result, Mailed)
@@ -62,20 +88,6 @@ def send(event: OrderEvent, attempt: Attempt) -> Outcome:
         now_ms=attempt.now_ms,
     )
     return Outcome(mailed, [write])
-
-
-def _order_of(event: OrderEvent) -> Order:
-    """Return the event's order. Raises NotDone if the row is not in that state yet, KeyReused if facts differ."""
-    order = orders().get(event.order_id)
-    if order is None:
-        raise NotDone(f"order {event.order_id} is missing")
-    if (order.total, order.currency) != (event.total, event.currency):
-        raise KeyReused(f"order {order.order_id} is another request")
-    if order.state in (REQUESTED, PLACED):
-        raise NotDone(f"order {event.order_id} is {order.state}")
-    if msgspec.structs.replace(order, mailed_at=None).next_event != event:
-        raise KeyReused(f"order {order.order_id} is {order.state}, with other facts")
-    return order
 
 
 def _store_receipt(order: Order, email: Email) -> None:

@@ -128,9 +128,9 @@ def to_step_error(what: str, error: StripeError, *, charges: bool, waited_s: flo
     text = f"{what}: {' '.join(known)}"
     if not charges and (_is_stored(error) or isinstance(error, IdempotencyError)):
         return StoredFailure(text)
-    if what != "create" and code == "resource_missing" and error.http_status == 404:
-        return UnknownIntent(text)
     refusal = refusal_of(error)
+    if what != "create" and code == "resource_missing" and refusal and refusal.reason != "payment_method_missing":
+        return UnknownIntent(text)
     if refusal is None:
         return Unknown(text) if charges else NotDone(text)
     if refusal.end is End.RETRIED or (refusal.end is End.PARKED and waited_s < refusal.patience_s):

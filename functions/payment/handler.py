@@ -11,42 +11,34 @@ from dataclasses import replace
 from functions.payment.errors import Declined
 from functions.payment.intent import Intent
 from functions.payment.provider import provider
-from shared.idempotency import (
-    Attempt,
-    Effect,
-    KeyReused,
-    NotDone,
-    Outcome,
-    Unknown,
-    as_not_done,
-    sqs_handler,
-    step,
-)
+from shared.idempotency import Attempt, Done, Effect, NotDone, Outcome, Unknown, as_not_done, sqs_handler, step
 from shared.orders import (
-    DECLINED,
+    CHARGE,
     PAID,
-    REQUESTED,
     Order,
     OrderPaid,
     OrderPlaced,
     Payment,
-    declined_outcome,
+    declined,
     orders,
     record_paid,
+    unsettled,
 )
 
 
-@step("payment.charge", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL)
-def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
+def row_of(order: OrderPlaced, _: Attempt) -> Done | Order:
+    """Return the order's row; Done if the order is settled. Raises KeyReused, or NotDone."""
+    return unsettled(orders().get(order.order_id), order)
+
+
+@step(CHARGE, event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL, guard=row_of)
+def charge(_: OrderPlaced, attempt: Attempt, row: Order) -> Outcome:
     """Charge the card at most once. A decline is a result and final for the order.
 
     The order is declined if the provider refuses the card, or refuses the request for a reason that is provably the
     customer's fault. If the cause may be the operator's, such as the key of another account, the message is parked
     under a name (errors.py): a redrive repeats the request after the repair.
     """
-    row = _row_of(order)
-    if row.state in (PAID, DECLINED):
-        return _already_settled(row)
     try:
         intent = _intent_on_row(row, attempt)
     except Declined as refused:
@@ -59,33 +51,6 @@ def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
         # The card was declined, or needs an action of an absent customer. After the cancel no late worker can charge.
         intent = provider().cancel(row, intent, attempt)
     return _outcome(row, intent, attempt)
-
-
-def _row_of(order: OrderPlaced) -> Order:
-    """Return the order's row. Raises KeyReused if it holds other facts, NotDone if the order is not placed yet."""
-    with as_not_done("read the order"):
-        row = orders().get(order.order_id)
-    if row is None:
-        raise NotDone(f"order {order.order_id} is missing")  # the row may return, because the table may be in a restore
-    if (row.total, row.currency, row.payment_method) != (order.total, order.currency, order.payment_method):
-        raise KeyReused(f"order {order.order_id} is another request")
-    if row.state == REQUESTED:
-        raise NotDone(f"order {order.order_id} is {row.state}")
-    return row
-
-
-def _already_settled(row: Order) -> Outcome:
-    """Return the outcome that the row holds: the idempotency record was deleted, the row was not."""
-    result = Payment(
-        order_id=row.order_id,
-        total=row.total,
-        currency=row.currency,
-        state=row.state,
-        payment_intent=row.intent_id or "",
-        charge=row.charge_id,
-        reason=row.decline_reason,
-    )
-    return Outcome(result, publish=[row.next_event] if row.next_event else [], already_done=True)
 
 
 def _intent_on_row(row: Order, attempt: Attempt) -> Intent | None:
@@ -162,7 +127,7 @@ def _paid(row: Order, intent: Intent, attempt: Attempt) -> Outcome:
 
 
 def _declined(row: Order, intent_id: str | None, reason: str, attempt: Attempt) -> Outcome:
-    return declined_outcome(os.environ["ORDERS_TABLE"], row, intent_id, reason, now_ms=attempt.now_ms)
+    return declined(os.environ["ORDERS_TABLE"], row, intent_id, reason, now_ms=attempt.now_ms)
 
 
 handler = sqs_handler(charge)

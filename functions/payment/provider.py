@@ -203,7 +203,7 @@ class Provider:
             known_s = call.seconds_since(order.intent_at or order.placed_at)
             if known_s >= INTENT_PATIENCE_S:
                 return _Refused(Permanent("intent_missing", str(step_error)), another_key=True)
-            return _Refused(step_error, another_key=True)
+            return _Refused(NotDone(str(step_error)), another_key=True)
         refusal = refusal_of(error)
         return _Refused(step_error, another_key=refusal is not None and refusal.another_key)
 

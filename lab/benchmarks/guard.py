@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-from shared.idempotency import Attempt, Effect, Engine, Outcome, epoch_ms, step
+from shared.idempotency import Attempt, Effect, Engine, Outcome, Step, epoch_ms, no_guard
 from shared.idempotency.runtime import SystemClock
 from shared.idempotency.store import Store
 from shared.orders.events import OrderPlaced
@@ -96,13 +96,17 @@ def _this_repo(client: Any, effects: Effects, effect: Effect) -> Callable[[Recor
     store = Store(client=client, table="t", clock=clock, rng=random.SystemRandom(), ttl_s=30 * 86400, request_s=3.0)
     engine = Engine(store=store, clock=clock, skew_s=2.0)
 
-    @step("bench.nothing", event=OrderPlaced, key=lambda order: order.order_id, effect=effect)
-    def nothing(order: OrderPlaced, _: Attempt) -> Outcome:
+    def nothing(order: OrderPlaced, _: Attempt, __: None = None) -> Outcome:
         return Outcome(Result(order.order_id, effects.charge(order.order_id)))
 
+    guard = no_guard if effect is Effect.EXTERNAL else None
+    of: Step[OrderPlaced] = Step(
+        "bench.nothing", {OrderPlaced.type: OrderPlaced}, lambda order: order.order_id, effect, nothing, guard
+    )
+
     def run(record: Record) -> object:
-        envelope, event = decode(record["body"], nothing.kinds)
-        return engine.run(nothing, event, epoch_ms() + LEFT_MS, correlation_id=envelope.correlation_id)
+        envelope, event = decode(record["body"], of.kinds)
+        return engine.run(of, event, epoch_ms() + LEFT_MS, correlation_id=envelope.correlation_id)
 
     return run
 

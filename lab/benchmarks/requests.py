@@ -17,6 +17,7 @@ from shared.idempotency import (
     cloudevent,
     epoch_ms,
     iso,
+    no_guard,
     sqs_handler,
     step,
 )
@@ -120,8 +121,8 @@ def _this_repo(counted: RequestCounter, rows: list[dict[str, Any]], count: Calla
 def _plain(effects: Effects, count: Callable[..., int]) -> list[GoalResult]:
     """A step that reads nothing, and a step that fails before its effect."""
 
-    @step("bench.plain", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL)
-    def plain(order: OrderPlaced, _: Attempt) -> Outcome:
+    @step("bench.plain", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL, guard=no_guard)
+    def plain(order: OrderPlaced, _: Attempt, __: None) -> Outcome:
         if effects.pause_s:
             raise NotDone("as planned")
         return Outcome(effects.charge(order.order_id))

@@ -26,6 +26,7 @@ from shared.idempotency import (
     current_engine,
     epoch_ms,
     iso,
+    no_guard,
     sqs_handler,
     step,
 )
@@ -150,8 +151,8 @@ def batch(of: Sequence[Record]) -> dict[str, Any]:
 def external(effects: Effects) -> Subject:
     """A step of this repository with an outside effect: claim, effect, commit."""
 
-    @step("bench.charge", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL)
-    def charge(order: OrderPlaced, attempt: Attempt) -> Outcome:
+    @step("bench.charge", event=OrderPlaced, key=lambda order: order.order_id, effect=Effect.EXTERNAL, guard=no_guard)
+    def charge(order: OrderPlaced, attempt: Attempt, _: None) -> Outcome:
         intent_id = effects.charge(order.order_id)
         return Outcome(
             result=Paid(order.order_id, intent_id),

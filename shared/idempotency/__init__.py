@@ -25,7 +25,7 @@ from .outbox import OutgoingMessage, batches, send, unpack
 from .records import Image, text
 from .runtime import client, epoch_ms, iso, request_s
 from .sqs import park, sqs_handler
-from .steps import Attempt, Effect, Outcome, Step, Write, step
+from .steps import Attempt, Done, Effect, Outcome, Step, Write, no_guard, step
 from .telemetry import logger, trace_header
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "CloudEvent",
     "Conflict",
     "Damaged",
+    "Done",
     "Effect",
     "EffectWithoutState",
     "Engine",
@@ -64,6 +65,7 @@ __all__ = [
     "fingerprint",
     "iso",
     "logger",
+    "no_guard",
     "park",
     "request_s",
     "send",

@@ -1,4 +1,4 @@
-"""Runs one step for one event: claim, step, commit. A step without external effect runs in one transaction."""
+"""Runs one step for one event: claim, guard, step, commit. A step without external effect runs in one transaction."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from .errors import (
 from .events import Event, fingerprint
 from .records import Claim, StoredResult, encode_result
 from .runtime import Clock
-from .steps import Attempt, Effect, Outcome, Step
+from .steps import Attempt, Done, Effect, Outcome, Step
 from .store import Store
 
 
@@ -87,7 +87,8 @@ class Engine(msgspec.Struct, frozen=True):
             saved_result=msgspec.json.decode(claim.saved_result) if claim.saved_result else None,
         )
         try:
-            outcome = self._perform(step, event, attempt, claim)
+            found = self._perform(step, event, attempt, claim)
+            outcome = found.outcome if isinstance(found, Done) else found
             already_applied = self._commit(outcome, event, attempt, claim, trace)
         except StepError as error:
             error.uncertain = claim.uncertain
@@ -96,10 +97,11 @@ class Engine(msgspec.Struct, frozen=True):
             unknown = Unknown(f"{type(error).__name__} in {step.operation}")
             unknown.uncertain = claim.uncertain
             raise unknown from error
-        return StepResult(outcome.result, already_applied or outcome.already_done, claim.attempt, claim.uncertain)
+        replayed = already_applied or isinstance(found, Done)
+        return StepResult(outcome.result, replayed, claim.attempt, claim.uncertain)
 
-    def _perform(self, step: Step[Any], event: Event, attempt: Attempt, claim: Claim) -> Outcome:
-        """Call the step. The claim is released only if it is known that the attempt had no effect."""
+    def _perform(self, step: Step[Any], event: Event, attempt: Attempt, claim: Claim) -> Outcome | Done:
+        """Call the guard and the step. The claim is released only if it is known that the attempt had no effect."""
         try:
             return step(event, attempt)
         except EffectWithoutState:
@@ -137,7 +139,7 @@ class Engine(msgspec.Struct, frozen=True):
             error.add_note(f"not released: {store_error!r}")
 
     def _run_once(self, step: Step[Any], event: Event, attempt: Attempt, trace: str | None) -> StepResult:
-        outcome = step(event, attempt)
+        outcome: Outcome = step.function(event, attempt)
         found = self.store.once(
             attempt.key,
             fingerprint(event),
@@ -150,7 +152,7 @@ class Engine(msgspec.Struct, frozen=True):
         )
         if isinstance(found, StoredResult):
             return StepResult(found.result, replayed=True)
-        return StepResult(outcome.result, replayed=found or outcome.already_done)
+        return StepResult(outcome.result, replayed=found)
 
 
 def _outbox(outcome: Outcome, attempt: Attempt, trace: str | None) -> str | None:

@@ -2,16 +2,17 @@
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar, overload
 
 import msgspec
 
-from .errors import NotDone, StepError
+from .errors import NotDone, Permanent, StepError, as_not_done
 from .events import Event
 from .records import Image
 from .runtime import Clock
 
 E = TypeVar("E", bound=Event)
+F = TypeVar("F")
 
 
 class Effect(enum.Enum):
@@ -39,7 +40,12 @@ class Outcome(msgspec.Struct, frozen=True):
     result: Any
     writes: Sequence[Write] = ()
     publish: Sequence[Event] = ()
-    already_done: bool = False  # the step found its work done by an earlier attempt, and did nothing
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A guard's answer: the work was done before. The engine stores this outcome and does not call the step."""
+
+    outcome: Outcome
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -66,6 +72,13 @@ class Attempt(msgspec.Struct, frozen=True):
             raise NotDone(f"{left_s:.1f} s left, {seconds:.1f} s needed")
 
 
+def no_guard(event: Event, attempt: Attempt) -> None:
+    """The guard of a step that cannot know whether its work is done. Once its record is gone, it repeats the effect.
+
+    The function's `QueueConsumer` states why: `cdk synth` lists every step without a guard.
+    """
+
+
 class Step(msgspec.Struct, Generic[E], frozen=True):
     """A step of a pipeline. `operation` is part of every record's key, so it must never change."""
 
@@ -73,24 +86,70 @@ class Step(msgspec.Struct, Generic[E], frozen=True):
     kinds: Mapping[str, type[Event]]  # structs by event type
     key: Callable[[E], str]
     effect: Effect
-    function: Callable[[E, Attempt], Outcome]
+    function: Callable[..., Outcome]
+    guard: Callable[[E, Attempt], Any] | None = None  # of a step with an external effect
 
-    def __call__(self, event: E, attempt: Attempt) -> Outcome:
-        """Call the function without the engine, as tests do."""
-        return self.function(event, attempt)
+    def __call__(self, event: E, attempt: Attempt) -> Outcome | Done:
+        """Run the guard and, unless the work is done, the function.
+
+        Raises the errors of the function. Of the guard's errors, it raises Permanent and NotDone. Every other error of
+        the guard becomes NotDone, because a guard only reads.
+        """
+        if self.guard is None:
+            return self.function(event, attempt)
+        try:
+            with as_not_done(f"guard of {self.operation}"):
+                facts = self.guard(event, attempt)
+        except (Permanent, NotDone):
+            raise
+        except Exception as error:
+            raise NotDone(f"guard of {self.operation}: {type(error).__name__}") from error
+        return facts if isinstance(facts, Done) else self.function(event, attempt, facts)
 
     def record_key(self, event: E) -> str:
         """Return `<operation>#<business key>`."""
         return f"{self.operation}#{self.key(event)}"
 
 
+@overload
 def step(
-    operation: str, *, event: type[E] | tuple[type[E], ...], key: Callable[[E], str], effect: Effect
-) -> Callable[[Callable[[E, Attempt], Outcome]], Step[E]]:
-    """Make a function a step. `event` is the struct, or the structs, that the step accepts."""
+    operation: str, *, event: type[E] | tuple[type[E], ...], key: Callable[[E], str], effect: Literal[Effect.NONE]
+) -> Callable[[Callable[[E, Attempt], Outcome]], Step[E]]: ...
+
+
+@overload
+def step(
+    operation: str,
+    *,
+    event: type[E] | tuple[type[E], ...],
+    key: Callable[[E], str],
+    effect: Literal[Effect.EXTERNAL],
+    guard: Callable[[E, Attempt], Done | F],
+) -> Callable[[Callable[[E, Attempt, F], Outcome]], Step[E]]: ...
+
+
+def step(
+    operation: str,
+    *,
+    event: type[E] | tuple[type[E], ...],
+    key: Callable[[E], str],
+    effect: Effect,
+    guard: Callable[[E, Attempt], Any] | None = None,
+) -> Callable[[Callable[..., Outcome]], Step[E]]:
+    """Make a function a step. `event` is the struct, or the structs, that the step accepts.
+
+    A step with an external effect has a guard, which runs after the claim. The guard reads something that outlives the
+    idempotency record, such as the order row. It returns Done if the work is done, and otherwise the facts that it
+    read: the function gets them as its third argument. Use `no_guard` if no guard is possible.
+
+    Raises TypeError if an external step has no guard, or another step has one.
+    """
+    if (guard is None) is (effect is Effect.EXTERNAL):
+        needed = "needs guard=, or guard=no_guard" if guard is None else "runs in one transaction and takes no guard"
+        raise TypeError(f"step {operation} with Effect.{effect.name} {needed}")
     kinds = event if isinstance(event, tuple) else (event,)
 
-    def decorate(function: Callable[[E, Attempt], Outcome]) -> Step[E]:
-        return Step(operation, {kind.type: kind for kind in kinds}, key, effect, function)
+    def decorate(function: Callable[..., Outcome]) -> Step[E]:
+        return Step(operation, {kind.type: kind for kind in kinds}, key, effect, function, guard)
 
     return decorate

@@ -1,7 +1,6 @@
 """Orders: their events, their row, and the writes that change it."""
 
 from .api_key import KeyUnusable, is_live_key, parse_api_key
-from .decline import Payment, declined_outcome
 from .events import (
     Customer,
     Item,
@@ -14,12 +13,14 @@ from .events import (
     disclosed,
 )
 from .money import DECIMALS, MAX_AMOUNT, formatted, largest_charge, smallest_charge
+from .payment import CHARGE, Payment, declined, unsettled
 from .repository import Orders, orders, pending_messages
 from .row import API_ID_PREFIX, DECLINED, OPEN_SHARDS, PAID, PLACED, REQUESTED, Order, parse_row
 from .writes import record_declined, record_mailed, record_paid, record_placed, record_request
 
 __all__ = [
     "API_ID_PREFIX",
+    "CHARGE",
     "DECIMALS",
     "DECLINED",
     "MAX_AMOUNT",
@@ -39,7 +40,7 @@ __all__ = [
     "OrderRequested",
     "Orders",
     "Payment",
-    "declined_outcome",
+    "declined",
     "disclosed",
     "formatted",
     "is_live_key",
@@ -54,4 +55,5 @@ __all__ = [
     "record_placed",
     "record_request",
     "smallest_charge",
+    "unsettled",
 ]

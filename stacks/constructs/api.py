@@ -50,7 +50,7 @@ class Api(Construct):
                 allow(data.orders.table_arn, "dynamodb:PutItem", "dynamodb:GetItem"),
             ],
         )
-        self.function.add_calls_metadata(calls)
+        self.function.describe_step(calls)
         self.http = api = apigatewayv2.HttpApi(
             self,
             "Orders",

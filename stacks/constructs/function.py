@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import cast
 
-from aws_cdk import CfnOutput, CfnResource, Duration, RemovalPolicy, Stack
+from aws_cdk import Annotations, CfnOutput, CfnResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -13,7 +13,7 @@ from constructs import Construct
 
 from stacks.constructs.assets import RUNTIME, function_code, shared_layer
 from stacks.settings import Settings, Stage
-from stacks.times import CALLS, Client, RequestBudget, Timing
+from stacks.times import CALLS, NO_GUARD, Client, RequestBudget, Timing
 
 MEMORY_MB = 512
 NAMESPACE = "EffectivelyOnce"
@@ -93,9 +93,19 @@ class AppFunction(lambda_.Function):
             role.add_to_policy(statement)
         CfnOutput(Stack.of(self), f"{title}FunctionName", value=self.function_name)
 
-    def add_calls_metadata(self, calls: RequestBudget) -> None:
-        """Add the number of requests that STEP_NEEDS_S allows for to the template, where stacks/checks reads it."""
-        cast(CfnResource, self.node.default_child).add_metadata(CALLS, asdict(calls))
+    def describe_step(self, calls: RequestBudget, no_guard: str | None = None) -> None:
+        """Add facts of the function's step to the template.
+
+        `calls`: the requests that STEP_NEEDS_S allows for; stacks/checks reads them. `no_guard`: why the step has no
+        guard; every synthesis prints it as a warning.
+        """
+        resource = cast(CfnResource, self.node.default_child)
+        resource.add_metadata(CALLS, asdict(calls))
+        if no_guard:
+            resource.add_metadata(NO_GUARD, no_guard)
+            Annotations.of(self).add_warning_v2(
+                NO_GUARD, f"The step has no guard: {no_guard}. Without its record, a message repeats the effect."
+            )
 
     def count_of(self, name: str) -> cloudwatch.Metric:
         """Return the metric of this function with a name of shared/idempotency/telemetry.py."""

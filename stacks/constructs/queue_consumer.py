@@ -27,6 +27,7 @@ class QueueConsumer(Construct):
     `calls`: the requests that one step may have to wait for.
     `permissions`: what the function may do, except for reading its queue and sending to its DLQ.
     `claims`: whether the step has an effect outside its DynamoDB transaction, so that it claims its record.
+    `no_guard`: why the step has no guard (`guard=no_guard`). `cdk synth` prints it as a warning.
     `module`: the module of the handler, if it is not `functions.<function>.handler`.
     `name_prefix`: part of the queues' names, if a stage has two queues of the same name.
     """
@@ -43,6 +44,7 @@ class QueueConsumer(Construct):
         calls: RequestBudget,
         permissions: Sequence[iam.PolicyStatement],
         claims: bool = True,
+        no_guard: str | None = None,
         environment: Mapping[str, str] | None = None,
         layers: Sequence[lambda_.ILayerVersion] = (),
         module: str | None = None,
@@ -100,7 +102,7 @@ class QueueConsumer(Construct):
                 *permissions,
             ],
         )
-        self.function.add_calls_metadata(calls)
+        self.function.describe_step(calls, no_guard)
         # No filter: Lambda deletes a message that does not match, and the order in the message would be lost.
         lambda_.EventSourceMapping(
             self,

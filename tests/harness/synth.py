@@ -104,6 +104,11 @@ class Synthesised:
         variables: dict[str, str] = self.one("AWS::Lambda::Function", path)["Environment"]["Variables"]
         return variables
 
+    def metadata(self, path: str) -> dict[str, Any]:
+        """Metadata of a function."""
+        found: dict[str, dict[str, Any]] = {at: one["Metadata"] for _, at, one in self._all("AWS::Lambda::Function")}
+        return found[path]
+
     def _all(self, type_: str) -> Iterator[tuple[str, str, Properties]]:
         for stack, template in self.templates.items():
             for resource in template["Resources"].values():

@@ -28,16 +28,19 @@ from functions.sweep import handler as sweep
 from shared.idempotency import (
     Attempt,
     Busy,
+    Done,
     Engine,
     Event,
     NotDone,
     Outcome,
     RequestInDoubt,
+    Step,
     StepError,
     StepResult,
     Superseded,
     Unknown,
     Write,
+    client,
     records,
     sqs,
     store,
@@ -302,6 +305,16 @@ def saved_result_ignored(patch: Patch) -> None:
 # The engine
 
 
+@mutant("steps", scenarios=("payment-forgotten", "email-forgotten"), tests=LAYER)
+def guard_skipped(patch: Patch) -> None:
+    def run(original: Callable[..., Outcome | Done], self: Step[Any], event: Any, attempt: Attempt) -> Outcome | Done:
+        found = original(self, event, attempt)
+        facts = Orders(client("dynamodb"), "orders").get(event.order_id) if isinstance(found, Done) else None
+        return self.function(event, attempt, facts) if facts else found
+
+    wrap(patch, Step, "__call__", run)
+
+
 @mutant("engine", scenarios=("email", "payment"), tests=LAYER)
 def one_owner_for_all_attempts(patch: Patch) -> None:
     def run(original: Callable[..., StepResult], self: Engine, *given: Any, **named: Any) -> StepResult:
@@ -552,9 +565,9 @@ def lost_answer_of_ses_taken_for_not_sent(patch: Patch) -> None:
     wrap(patch, email, "send_email", send_email)
 
 
-@mutant("email", tests=("tests/unit/email",))
+@mutant("email", scenarios=("email-forgotten",), tests=("tests/unit/email",))
 def email_sent_although_mailed(patch: Patch) -> None:
-    wrap(patch, email, "_order_of", lambda find, event: msgspec.structs.replace(find(event), mailed_at=None))
+    wrap(patch, Orders, "get", lambda get, *given: msgspec.structs.replace(get(*given), mailed_at=None))
 
 
 # The relay and the sweep

@@ -15,7 +15,7 @@ from tests.schedules.dynamodb import digest, spell
 from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.faults import Fault
 from tests.schedules.run import ALL_KINDS, Run
-from tests.schedules.services import Message
+from tests.schedules.services import Mail, Message
 from tests.schedules.sources import ClientSource, QueueSource, StreamSource
 
 ORDER_ID = "ord_1"
@@ -23,6 +23,7 @@ ORDER_ID = "ord_1"
 TIMEOUTS_S = {"order": 4.0, "payment": 7.0, "email": 5.0, "relay": 5.0, "api": 5.0}
 # Deaths, lost answers, refusals, stalls.
 PARTS = ("!+", "?", "%&/", "~")
+SEEDED = "seed"  # the worker that sent the emails before a scenario begins
 OPERATIONS = {"orders": "order.place", "payments": "payment.charge", "emails": "email.send"}
 
 
@@ -117,10 +118,12 @@ def client(run: Run, label: str, quantity: int = 2) -> None:
 
 @dataclass(frozen=True)
 class Seed:
-    """Items by table, and every message sent, by queue."""
+    """Items by table, every message sent, by queue, S3's objects by bucket and key, and the emails."""
 
     items: Mapping[str, Mapping[tuple[str, ...], Mapping[str, Any]]]
     sent: Mapping[str, tuple[str, ...]]
+    objects: Mapping[tuple[str, str], bytes]
+    mails: tuple[Mail, ...]
 
 
 @functools.cache
@@ -137,6 +140,8 @@ def seed(environment: ExplorerEnvironment, method: str, *stages: str) -> Seed:
     return Seed(
         {table: dict(items) for table, items in run.model.tables.items.items()},
         {name: tuple(dict.fromkeys(message.body for message in sent)) for name, sent in run.model.queues.sent.items()},
+        dict(run.model.rest.objects),
+        tuple(replace(mail, by=SEEDED) for mail in run.model.rest.mails),
     )
 
 
@@ -147,6 +152,9 @@ def plant(run: Run, found: Seed) -> None:
         tables.items[table].update(items)
         for key, item in items.items():
             tables.digests[table, key] = digest(spell(item))
+    run.model.rest.objects.update(found.objects)
+    run.model.rest.mails.extend(found.mails)
+    run.facts.committed.add(SEEDED)
 
 
 # The scenarios
@@ -245,6 +253,20 @@ def _email(method: str, copies: int = 2) -> Callable[[ExplorerEnvironment, Run],
     return prepare
 
 
+def _records_forgotten(*stages: str) -> Callable[[ExplorerEnvironment, Run], None]:
+    """The last stage is done, its record and the provider's keys are gone, and its message is delivered again."""
+
+    def prepare(environment: ExplorerEnvironment, run: Run) -> None:
+        found, last = seed(environment, "pm_card_visa", *stages), stages[-1]
+        plant(run, found)
+        key = {"id": {"S": f"{OPERATIONS[last]}#{ORDER_ID}"}}
+        run.model.tables.call("DeleteItem", {"TableName": "idempotency", "Key": key})
+        provider.forget_keys(run.model)
+        queue(run, last, found.sent[last])
+
+    return prepare
+
+
 def _relay(environment: ExplorerEnvironment, run: Run) -> None:
     found = seed(environment, "pm_card_visa", "orders", "payments")
     plant(run, found)
@@ -338,6 +360,9 @@ SCENARIOS = {
         Scenario("email-declined", _email("pm_card_chargeDeclined"), DECLINED, mailed=True),
         Scenario("email-once", _email("pm_card_visa", 1), PAID, mailed=True),
         Scenario("email-declined-once", _email("pm_card_chargeDeclined", 1), DECLINED, mailed=True),
+        # One for each step with an external effect.
+        Scenario("payment-forgotten", _records_forgotten("orders", "payments"), PAID),
+        Scenario("email-forgotten", _records_forgotten("orders", "payments", "emails"), PAID, mailed=True),
         Scenario("relay", _relay, PAID, relayed=True),
         Scenario("api", _api, REQUESTED),
         Scenario("api-reused", _api_reused, REQUESTED),

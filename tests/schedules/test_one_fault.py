@@ -1,9 +1,12 @@
 """All schedules of each handler, and of order → relay → payment, in which one thing goes wrong."""
 
+import importlib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from shared.idempotency import Effect, Step
 from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import explore
 from tests.schedules.faults import Fault
@@ -15,7 +18,7 @@ IN_PARTS = ("chain-twice", "payment-forgetful", "payment", "payment-declined")
 ONE_FAULT = (
     *("chain", "email", "email-declined", "order-batch", "payment-cold", "order", "order-refused"),
     *("payment-other-create", "payment-other-retrieve", "payment-other-confirm", "payment-other-cancel"),
-    *("relay", "api", "api-reused"),
+    *("relay", "api", "api-reused", "payment-forgotten", "email-forgotten"),
 )
 # The provider fails in these scenarios. With one more fault they belong to `make verify`.
 NO_FAULT = (
@@ -63,3 +66,15 @@ def test_the_parts_of_a_scenario_are_the_whole(environment: ExplorerEnvironment,
     assert set(ALL_KINDS) == {Fault.NONE} | {Fault(code) for codes in PARTS for code in codes}
     assert set().union(*(part.met for part in parts)) == set(whole.met)
     assert set().union(*(part.ends for part in parts)) == whole.ends
+
+
+def test_every_step_with_an_external_effect_has_a_scenario_without_its_record() -> None:
+    handlers = Path(__file__).parents[2].glob("functions/*/handler.py")
+    external = {
+        path.parent.name
+        for path in handlers
+        for value in vars(importlib.import_module(f"functions.{path.parent.name}.handler")).values()
+        if isinstance(value, Step) and value.effect is Effect.EXTERNAL
+    }
+
+    assert {f"{function}-forgotten" for function in external} <= set(ONE_FAULT)

@@ -1,9 +1,12 @@
 """Every function: environment, role, logs, layers."""
 
+import importlib
 from typing import Any
 
 import pytest
 
+from shared.idempotency import Step, no_guard
+from stacks.times import NO_GUARD
 from tests.harness.synth import ROOT, SECRET_ARN, Synthesised
 
 EVERY = {
@@ -132,3 +135,10 @@ def test_only_the_payment_function_carries_the_providers_sdk(any_stage: Synthesi
         layers = set(any_stage.one("AWS::Lambda::Function", path)["Layers"])
         extra = {"<PaymentLayer>"} if name == "payment" and any_stage.stage != "local" else set()
         assert layers == {"<SharedLayer>"} | extra
+
+
+def test_the_template_names_every_function_whose_step_has_no_guard(local: Synthesised) -> None:
+    for consumer in local.consumers:
+        module = importlib.import_module(f"functions.{consumer.function}.handler")
+        [step] = [value for value in vars(module).values() if isinstance(value, Step)]
+        assert (step.guard is no_guard) is (NO_GUARD in local.metadata(local.functions[consumer.function]))

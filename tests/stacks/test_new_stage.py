@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 from aws_cdk import Stack
+from aws_cdk.assertions import Annotations, Match
 
 from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.senders import Relay, Sweep
 from stacks.settings import settings_from
 from stacks.stateful import StatefulStack
-from stacks.times import RequestBudget
+from stacks.times import NO_GUARD, RequestBudget
 from tests.harness.synth import new_app, read
 from tests.stacks.test_functions import allowed
 
@@ -68,3 +69,24 @@ def test_relay_and_sweep_send_an_event_to_every_stage_that_consumes_it(tmp_path:
     both = {"<Emails/Queue.Arn>", "<Surveys/Queue.Arn>"}
     assert both & set(allowed(found, "relay")) == both
     assert both & set(allowed(found, "sweep")) == both
+
+
+def test_a_step_without_a_guard_is_a_warning_of_every_synthesis(tmp_path: Path) -> None:
+    app = new_app(tmp_path, "local")
+    data, pipeline = StatefulStack(app, "new-stateful", SETTINGS), Stack(app, "new-pipeline")
+    QueueConsumer(
+        pipeline,
+        "survey",
+        "surveys",
+        settings=SETTINGS,
+        data=data,
+        consumes=["order.reviewed"],
+        calls=RequestBudget(),
+        permissions=[],
+        no_guard="the survey service cannot be asked",
+    )
+
+    [warning] = Annotations.from_stack(pipeline).find_warning("*", Match.any_value())
+    assert "The step has no guard: the survey service cannot be asked." in str(warning.entry.data)
+    function = read(app, tmp_path, "local").metadata("Surveys/SurveyFunction")
+    assert function[NO_GUARD] == "the survey service cannot be asked"

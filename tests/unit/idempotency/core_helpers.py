@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from shared.idempotency import Attempt, Effect, Event, Image, NotDone, Outcome, Step, StepError, Write, step
+from shared.idempotency import Attempt, Effect, Event, Image, NotDone, Outcome, Step, StepError, Write, no_guard, step
 from shared.idempotency.records import Claim, StoredResult
 from tests.harness.layer_world import ROWS_TABLE, World
 
@@ -42,10 +42,15 @@ Function = Callable[[ParcelWanted, Attempt], Outcome]
 
 
 def external(function: Function) -> Step[ParcelWanted]:
-    """A step with an outside effect."""
-    return step("parcel.send", event=ParcelWanted, key=lambda wanted: wanted.parcel_id, effect=Effect.EXTERNAL)(
-        function
+    """Make a step with an external effect and without a guard."""
+
+    @step(
+        "parcel.send", event=ParcelWanted, key=lambda wanted: wanted.parcel_id, effect=Effect.EXTERNAL, guard=no_guard
     )
+    def send(event: ParcelWanted, attempt: Attempt, _: None) -> Outcome:
+        return function(event, attempt)
+
+    return send
 
 
 def internal(function: Function) -> Step[ParcelWanted]:

@@ -112,7 +112,6 @@ def test_work_that_the_row_holds_already_counts_as_replayed(world: World, go: An
     put_row(world)
 
     assert go(world, Script(Outcome("done", writes=[write()]))).replayed
-    assert go(world, Script(Outcome("done", already_done=True)), parcel_id="p2").replayed
 
 
 def test_a_damaged_record_is_not_run(world: World) -> None:

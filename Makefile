@@ -1,7 +1,7 @@
 # `make help` lists the targets. Each target installs what it needs, once.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock check test lint types unit verify replay mutants stacks e2e up down order invoke logs synth diff deploy destroy smoke \
+.PHONY: help setup lock check test lint types unit verify replay mutants stacks e2e up down order invoke logs synth preflight diff deploy destroy smoke \
 	dlq redrive audit trace pause resume forget discard settle recover clean
 
 PYTHON_PACKAGES := .venv/.done
@@ -94,6 +94,9 @@ asked-%: $(PYTHON_PACKAGES)
 
 synth: asked-synth $(READY) $(WHEELS) ## write the templates to cdk.out/ (STAGE=local|sandbox|prod)
 	@$(PY) -m tools.account synth $(call quote,STAGE)
+
+preflight: asked-preflight $(PYTHON_PACKAGES) ## check account, region, quotas, email and secret before a deploy (STAGE=sandbox SENDER=you@example.com)
+	@$(PY) -m tools.account preflight $(call quote,STAGE)
 
 diff: asked-diff $(READY) $(WHEELS) ## show what a deploy would change (STAGE=sandbox SENDER=you@example.com)
 	@$(PY) -m tools.account diff $(call quote,STAGE)

@@ -84,8 +84,8 @@ class Alarms(Construct):
         self._alarm(
             f"{name}-late",
             consumer.queue.metric_approximate_age_of_oldest_message(statistic="Maximum", period=MINUTE),
-            f"A message of {name} is older than {late_s} s, more than {RECEIVES_WITH_AGE} killed workers delay it: "
-            "the queue has no consumer, or too few workers.",
+            f"A message of {name} is older than {late_s} s. {RECEIVES_WITH_AGE} killed workers delay a message less "
+            "than that: the queue has no consumer, or too few workers.",
             ORDERS_STAND_STILL,
             above=late_s,
         )
@@ -145,7 +145,8 @@ class Alarms(Construct):
         self._alarm(
             "relay-late",
             relay.function.metric("IteratorAge", statistic="Maximum", period=MINUTE),
-            f"Events wait in the outbox for more than {relay.held_up_s} s, longer than one bad record delays them.",
+            f"Events wait in the outbox for more than {relay.held_up_s} s. One record that cannot be sent delays them "
+            "less than that.",
             ORDERS_STAND_STILL,
             above=relay.held_up_s * 1000,  # IteratorAge is in milliseconds
         )
@@ -229,8 +230,9 @@ class Alarms(Construct):
         datapoints: DatapointsToAlarm = DatapointsToAlarm(),
         missing: Missing = Missing.NOT_BREACHING,
     ) -> None:
-        if self._settings.stage is Stage.LOCAL and isinstance(metric, cloudwatch.MathExpression):
-            return  # the local AWS rejects alarms on metric math
+        # CloudWatch bills an alarm on metric math for each metric: too much for a sandbox. The local AWS rejects them.
+        if self._settings.stage is not Stage.PROD and isinstance(metric, cloudwatch.MathExpression):
+            return
         operator = cloudwatch.ComparisonOperator
         alarm = cloudwatch.Alarm(
             self,

@@ -30,7 +30,8 @@ class ObservabilityStack(Stack):
         super().__init__(scope, id, **kwargs)
         topic = _topic(self, settings)
         alarms = Alarms(self, settings=settings, pipeline=pipeline, topic=topic)
-        Dashboard(self, settings=settings, data=data, pipeline=pipeline, alarms=alarms.all)
+        if settings.stage is not Stage.SANDBOX:  # it would be the largest part of the cost of an idle sandbox
+            Dashboard(self, settings=settings, data=data, pipeline=pipeline, alarms=alarms.all)
         remember(
             self,
             alarm_email=REDACTED if settings.alarm_email else "",

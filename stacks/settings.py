@@ -18,6 +18,12 @@ _ADDRESS = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 # The rule of SES. The name becomes part of an ARN too.
 _CONFIGURATION_SET = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
+# A role or a user. An operator's name may be a pattern, as roles of IAM Identity Center end in a random part.
+_PRINCIPAL = re.compile(r"arn:[\w*-]+:iam::(\d{12}|\*):(role|user)/(?!\*+$)[\w+=,.@/*?-]+", re.ASCII)
+
+# Every principal of an account, if its own IAM policy allows the action. Other accounts have no permission.
+ACCOUNT = ("arn:*:iam::*:*",)
+
 RUNBOOK = "docs/runbook.md"  # the file in the repository, unless the context has a URL
 
 
@@ -70,18 +76,28 @@ class Settings:
         for name, address in (("sender", self.sender), ("alarm_email", self.alarm_email)):
             require(address is None or bool(_ADDRESS.fullmatch(address)), f"{name} {address!r} is not an email address")
         require(
-            self.sender_identity in (None, self.sender, self.sender.rpartition("@")[2]),
+            self.sender_identity in (None, *identities_of(self.sender)),
             f"sender {self.sender!r} with sender_identity={self.sender_identity!r}: use the sender or its domain",
         )
         require(
             self.configuration_set is None or bool(_CONFIGURATION_SET.fullmatch(self.configuration_set)),
             f"configuration_set {self.configuration_set!r}: SES accepts 1 to 64 letters, digits, `_` and `-`",
         )
-        for principal in self.producers + self.operators:
-            require(principal.startswith("arn:"), f"principal {principal!r} is not an IAM ARN")
+        for principal in self.producers + (() if self.operators == ACCOUNT else self.operators):
+            # Sessions have ARNs of STS, and IAM compares the ARN of their role.
+            # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
+            require(
+                bool(_PRINCIPAL.fullmatch(principal)),
+                f"principal {principal!r}: give the ARN of an IAM role or user, arn:aws:iam::ACCOUNT:role/NAME. A "
+                "session (assumed-role) and a whole account (:root, *) are refused",
+            )
         for producer in self.producers:
             literal = not set("*?") & set(producer)
             require(literal, f"producer {producer!r} is a pattern: give the ARN of each producer")
+        require(
+            self.runbook_url == RUNBOOK or self.runbook_url.startswith("https://"),
+            f"runbook_url {self.runbook_url!r}: alarms link to it, so it must start with https://",
+        )
         require(
             self.endpoint is None or self.stage is Stage.LOCAL,
             f"stage {self.stage} with endpoint {self.endpoint}: only stage local has an endpoint",
@@ -93,6 +109,15 @@ class Settings:
 
     def throughput(self, function: str) -> Throughput:
         return self.throughputs.get(function, Throughput())
+
+
+def identities_of(sender: str) -> tuple[str, ...]:
+    """Return the SES identities that may send for an address: the address, its domain, and the parent domains.
+
+    https://docs.aws.amazon.com/ses/latest/dg/creating-identities.html
+    """
+    labels = sender.rpartition("@")[2].split(".")
+    return (sender, *(".".join(labels[n:]) for n in range(len(labels) - 1)))
 
 
 def _check_real_provider(s: Settings) -> None:
@@ -118,9 +143,6 @@ def _check_payment_sandbox(s: Settings) -> None:
         "the slow answer must take longer, otherwise no client times out",
     )
 
-
-# Every principal of an account, if its own IAM policy allows the action. Other accounts have no permission.
-ACCOUNT = ("arn:*:iam::*:*",)
 
 # Short times: the message of a killed worker comes back after seconds.
 LAPTOP_TIMES = Times(

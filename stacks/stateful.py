@@ -2,8 +2,9 @@
 
 from typing import Any, cast
 
-from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ses as ses
 from constructs import Construct
@@ -41,8 +42,13 @@ class StatefulStack(Stack):
         CfnOutput(self, "ReceiptsBucketName", value=self.receipts.bucket_name)
 
 
-def _removal(settings: Settings) -> RemovalPolicy:
-    return RemovalPolicy.RETAIN if settings.keep_data else RemovalPolicy.DESTROY
+def removal_policy(settings: Settings) -> RemovalPolicy:
+    """Return what happens to a resource with data when its stack deletes it or replaces it.
+
+    In stages that keep data it stays, unless the deploy that creates it fails: so a failed first deploy leaves nothing.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+    """
+    return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if settings.keep_data else RemovalPolicy.DESTROY
 
 
 def _table(scope: Construct, id: str, settings: Settings, *, key: str, **props: Any) -> dynamodb.Table:
@@ -55,7 +61,7 @@ def _table(scope: Construct, id: str, settings: Settings, *, key: str, **props: 
         point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
             point_in_time_recovery_enabled=True
         ),
-        removal_policy=_removal(settings),
+        removal_policy=removal_policy(settings),
         deletion_protection=settings.keep_data,
         **props,
     )
@@ -64,20 +70,34 @@ def _table(scope: Construct, id: str, settings: Settings, *, key: str, **props: 
 def _sender(scope: Construct, settings: Settings) -> ses.IEmailIdentity:
     if settings.sender_identity:  # CloudFormation cannot create an identity that exists
         return ses.EmailIdentity.from_email_identity_name(scope, "Sender", settings.sender_identity)
-    # SES sends a link to this address once, and a person must open the link.
-    return ses.EmailIdentity(scope, "Sender", identity=ses.Identity.email(settings.sender))
+    # SES sends a link to this address once, and a person must open the link. A destroy keeps the identity, because
+    # another stage may send from it.
+    identity = ses.EmailIdentity(scope, "Sender", identity=ses.Identity.email(settings.sender))
+    identity.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+    return identity
 
 
 def _bucket(scope: Construct, settings: Settings) -> s3.Bucket:
+    # The local AWS is deleted as a whole, so it needs no function that empties buckets.
+    emptied = settings.stage is Stage.SANDBOX
     # Not versioned: a receipt can be written again from the order row.
-    return s3.Bucket(
+    bucket = s3.Bucket(
         scope,
         "Receipts",
         encryption=s3.BucketEncryption.S3_MANAGED,
         block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         enforce_ssl=True,
-        removal_policy=_removal(settings),
-        # The local AWS is deleted as a whole, so it needs no function that empties buckets.
-        auto_delete_objects=settings.stage is Stage.SANDBOX,
+        removal_policy=removal_policy(settings),
+        auto_delete_objects=emptied,
     )
+    if emptied:
+        # Without this, the CDK's function writes to a log group that no stack owns and that never expires.
+        # https://github.com/aws/aws-cdk/issues/24815
+        group = logs.LogGroup(
+            scope, "EmptyBucketLogs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY
+        )
+        provider = Stack.of(scope).node.find_child("Custom::S3AutoDeleteObjectsCustomResourceProvider")
+        handler = cast(CfnResource, provider.node.find_child("Handler"))
+        handler.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
+    return bucket

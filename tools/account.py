@@ -1,4 +1,4 @@
-"""`make synth`, `diff`, `deploy` and `destroy`: run the CDK CLI with the inputs of a stage.
+"""`make synth`, `preflight`, `diff`, `deploy` and `destroy`: run the CDK CLI with the inputs of a stage.
 
 `deploy` and `destroy` first ask a person to type account, region and stage.
 """
@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -20,13 +20,15 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from stacks.deploy_inputs import REDACTED
-from tools import deploy_inputs
+from stacks.settings import Settings, settings_from
+from stacks.times import SettingsError
+from tools import deploy_inputs, preflight
 from tools.deploy_inputs import NONE
-from tools.deployed import outputs, stack_name
-from tools.ses import email_advice, find_identity
+from tools.deployed import STACKS, is_absent, outputs, stack_name
+from tools.preflight import Level, Result
+from tools.ses import find_identity
 
 ROOT = Path(__file__).resolve().parents[1]
-BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
 
 
 class Stop(Exception):
@@ -64,19 +66,87 @@ def diff(stage: str) -> None:
     cdk("diff", stage, values | _sender_identity(account, stage, values))
 
 
+def check_account(stage: str) -> None:
+    """Print what stands in the way of a deploy. Raises Stop if the deploy cannot succeed. Changes nothing."""
+    values = required_values(stage)
+    account = current_account()
+    _preflight(account, stage, values)
+
+
 def deploy(stage: str) -> None:
     """Deploy all stacks, then print what remains to do by hand."""
     values = required_values(stage)
     account = current_account()
-    require_bootstrap(account)
     optional = compared_values(account, stage)
-    values |= _sender_identity(account, stage, values)
+    values |= _preflight(account, stage, values)
     consent("Deploy", stage, account, optional)
+    allow_another_first_deploy(account, stage)
     # The person agreed to all stacks, so the CLI asks nothing more.
     options = ("--all", "--method=direct", "--require-approval=never", "--outputs-file", "cdk.out/outputs.json")
     cdk("deploy", stage, values, *options)
-    identity = values.get("SENDER_IDENTITY", values["SENDER"])
-    print(email_advice(account.session.client("sesv2"), identity, account.region))
+    todo = [each for each in _results(account, stage, values, preflight.BY_HAND) if each.level is not Level.OK]
+    print("\nDo this by hand:" if todo else "\nNothing remains to do by hand.")
+    show(todo)
+
+
+def _preflight(account: Account, stage: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Run all checks and print the results. Returns the CDK inputs for an SES identity that exists already.
+
+    Raises Stop if a check found a reason not to deploy.
+    """
+    identity = _sender_identity(account, stage, values)
+    results = _results(account, stage, {**values, **identity}, preflight.CHECKS)
+    print(f"Preflight of stage {stage} in {account.name}")
+    show(results)
+    if reasons := sum(result.level is Level.STOP for result in results):
+        raise Stop(f"{reasons} of these results must be corrected first (stop). Nothing was changed.")
+    return identity
+
+
+def _results(
+    account: Account, stage: str, values: Mapping[str, str], checks: Sequence[preflight.Check]
+) -> list[Result]:
+    try:
+        identity = find_identity(account.session, values["SENDER"], stack_name(stage, "stateful"))
+        topic = outputs(account.session.client("cloudformation"), stage).get("AlarmTopicArn")
+    except (ClientError, BotoCoreError) as error:
+        raise Stop(f"Cannot read the SES identity and the stacks of stage {stage}: {error}") from None
+    inputs = preflight.Inputs(
+        account.session, account.account, account.region, _settings(stage, values), identity, topic
+    )
+    return preflight.run(inputs, checks)
+
+
+def _settings(stage: str, values: Mapping[str, str]) -> Settings:
+    context = {"stage": stage} | {name.lower(): value for name, value in _context(stage, values).items()}
+    try:
+        return settings_from(context.get)
+    except SettingsError as error:
+        raise Stop(f"Settings: {error}") from None
+
+
+def show(results: Sequence[Result]) -> None:
+    """Print one line for each result."""
+    for result in results:
+        print(f"  {result.level:<4}  {result.subject:<18}  {result.text}")
+
+
+def allow_another_first_deploy(account: Account, stage: str) -> None:
+    """Switch off the termination protection of stacks whose first deploy failed.
+
+    The CDK deletes such a stack before it creates the stack again, and CloudFormation refuses to delete a protected
+    stack. A stack whose first deploy failed has no data.
+    """
+    cloudformation = account.session.client("cloudformation")
+    for name in (stack_name(stage, stack) for stack in STACKS):
+        try:
+            (found,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
+            if found["StackStatus"] == "ROLLBACK_COMPLETE" and found.get("EnableTerminationProtection"):
+                print(f"The first deploy of {name} failed. It is deleted and created again.")
+                cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
+        except ClientError as error:
+            if not is_absent(error):
+                raise Stop(f"Cannot prepare {name} for another first deploy: {error}") from None
 
 
 def destroy(stage: str) -> None:
@@ -93,7 +163,10 @@ def destroy(stage: str) -> None:
 
 def _sender_identity(account: Account, stage: str, values: Mapping[str, str]) -> dict[str, str]:
     """Return the CDK inputs for an SES identity that exists already."""
-    identity = find_identity(account.session, values["SENDER"], stack_name(stage, "stateful"))
+    try:
+        identity = find_identity(account.session, values["SENDER"], stack_name(stage, "stateful"))
+    except (ClientError, BotoCoreError) as error:
+        raise Stop(f"Cannot read the SES identity of {values['SENDER']}: {error}") from None
     if identity is None:
         return {}
     found = {}
@@ -147,19 +220,6 @@ def current_account() -> Account:
     return Account(identity["Account"], session.region_name, identity["Arn"], session)
 
 
-def require_bootstrap(account: Account) -> None:
-    """Raise Stop if the account and region were never bootstrapped for the CDK."""
-    try:
-        account.session.client("ssm").get_parameter(Name=BOOTSTRAP)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ParameterNotFound":
-            raise Stop(f"Cannot read whether {account.name} is bootstrapped for the CDK: {error}") from None
-        raise Stop(
-            f"{account.name} is not bootstrapped for the CDK. Once per account and region:\n"
-            f"  .venv/bin/node node_modules/aws-cdk/bin/cdk bootstrap aws://{account.account}/{account.region}"
-        ) from None
-
-
 def compared_values(account: Account, stage: str) -> dict[str, str]:
     """Return the optional values as shown to a person: with the value of the last deploy where it differs.
 
@@ -207,13 +267,16 @@ def consent(verb: str, stage: str, account: Account, values: Mapping[str, str] =
 
 def cdk(command: str, stage: str, values: Mapping[str, str], *arguments: str) -> None:
     """Run the CDK CLI of this clone with these values and the optional ones. Raises Stop with its exit status."""
-    optional = {name: value for name, value in deploy_inputs.optional(stage).items() if value}
-    context = [f"stage={stage}", *(f"{name.lower()}={value}" for name, value in {**values, **optional}.items())]
+    context = [f"stage={stage}", *(f"{name.lower()}={value}" for name, value in _context(stage, values).items())]
     flags = [part for pair in context for part in ("-c", pair)]
     cli = [str(ROOT / ".venv/bin/node"), str(ROOT / "node_modules/aws-cdk/bin/cdk"), command, "--no-notices"]
     done = subprocess.run([*cli, *flags, *arguments], cwd=ROOT, check=False)
     if done.returncode:
         raise Stop(f"cdk {command} failed with status {done.returncode}. The reason is above.")
+
+
+def _context(stage: str, values: Mapping[str, str]) -> dict[str, str]:
+    return {**values, **{name: value for name, value in deploy_inputs.optional(stage).items() if value}}
 
 
 def check_arguments(command: str, stage: str) -> None:
@@ -222,22 +285,24 @@ def check_arguments(command: str, stage: str) -> None:
     if stage not in stages:
         hint = " (`make up` deploys to the laptop)" if command != "synth" else ""
         raise Stop(f"Which stage? make {command} STAGE={'|'.join(stages)}{hint}")
-    if command in ("diff", "deploy"):
+    if command in ("preflight", "diff", "deploy"):
         required_values(stage)
+
+
+COMMANDS = {"synth": synth, "preflight": check_account, "diff": diff, "deploy": deploy, "destroy": destroy}
 
 
 def main() -> int:
     """Run one command. Returns its exit status."""
     parser = argparse.ArgumentParser(prog="make", description=__doc__)
-    parser.add_argument("command", choices=("synth", "diff", "deploy", "destroy"))
+    parser.add_argument("command", choices=tuple(COMMANDS))
     parser.add_argument("stage", nargs="?", default="")
     parser.add_argument("--ask", action="store_true", help="check the arguments only, before tools are installed")
     arguments = parser.parse_args()
     try:
         check_arguments(arguments.command, arguments.stage)
         if not arguments.ask:
-            commands = {"synth": synth, "diff": diff, "deploy": deploy, "destroy": destroy}
-            commands[arguments.command](arguments.stage)
+            COMMANDS[arguments.command](arguments.stage)
     except Stop as stop:
         print(f"\n{stop}", file=sys.stderr)
         return 1

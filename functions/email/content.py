@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 
-from shared.orders import PAID, Order, formatted
+from shared.orders import PAID, Order, format_amount
 
 RECEIPT = "receipt"
 DECLINE = "decline"
@@ -26,9 +26,9 @@ def email_about(order: Order) -> Email:
 
 def _receipt(order: Order) -> Email:
     title = f"Receipt for order {order.order_id}"
-    total = formatted(order.total, order.currency)
+    total = format_amount(order.total, order.currency)
     lines = [
-        (f"{item.quantity} x {item.sku}", formatted(item.quantity * item.unit_price, order.currency))
+        (f"{item.quantity} x {item.sku}", format_amount(item.quantity * item.unit_price, order.currency))
         for item in order.items
     ]
     thanks = f"we received your payment of {total} on {order.paid_at}."
@@ -45,7 +45,7 @@ def _receipt(order: Order) -> Email:
 def _decline(order: Order) -> Email:
     """The email names no reason: providers ask merchants not to disclose some of their decline reasons."""
     title = f"Order {order.order_id} was declined"
-    total = formatted(order.total, order.currency)
+    total = format_amount(order.total, order.currency)
     notice = f"your payment of {total} was declined, so nothing was charged and the order ends here."
     advice = "To try another card, please order again."
     text = f"Dear {order.customer.name},\n\n{notice}\n{advice}\n"

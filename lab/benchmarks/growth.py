@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tools.local.running import Running
+from tools.local.local_deployment import LocalDeployment
 from tools.local.stack import LocalStack
 
 from lab.benchmarks.environment import quiet
@@ -82,7 +82,7 @@ def measure(quick: bool) -> Figure:
     )
 
 
-def _bare_ms(running: Running) -> float:
+def _bare_ms(running: LocalDeployment) -> float:
     """Milliseconds of four bare requests: a put, an update, a transaction and a get."""
     dynamodb = running.client("dynamodb")
     records, rows = running.outputs["IdempotencyTableName"], running.outputs["OrdersTableName"]

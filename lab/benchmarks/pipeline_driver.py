@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tools.domain import an_order
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import QUEUES, Ledger, Mailbox, Queues, Tables
-from tools.local.running import Running
 from tools.progress import wait_until
 
 from lab.benchmarks.figure import require
@@ -23,7 +23,7 @@ TOTAL = 2500
 
 
 @dataclass(frozen=True)
-class RequestCounter(Running):
+class RequestCounter(LocalDeployment):
     """Counts the requests of its own clients by service."""
 
     arguments: Counter[str] = field(default_factory=Counter)
@@ -38,7 +38,7 @@ class RequestCounter(Running):
 class Pipeline:
     """One variant of the deployed apps. `asked` counts the requests of this driver by service."""
 
-    def __init__(self, running: Running, variant: Variant) -> None:
+    def __init__(self, running: LocalDeployment, variant: Variant) -> None:
         self.variant = variant
         own = variant.of(running)
         self._running = RequestCounter(own.endpoint, own.outputs, own.tmp, own.token)

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tools.local.running import Running
+from tools.local.local_deployment import LocalDeployment
 from tools.local.stack import LocalStack, warm_up
 
 from lab.benchmarks.environment import quiet
@@ -58,7 +58,7 @@ def measure(quick: bool) -> Figure:
     )
 
 
-def _driven(running: Running, name: str, orders: int, rounds: int) -> Samples:
+def _driven(running: LocalDeployment, name: str, orders: int, rounds: int) -> Samples:
     pipelines = {variant.name: Pipeline(running, variant) for variant in (THIS_REPO, POWERTOOLS)}
     number = 0
 
@@ -73,7 +73,7 @@ def _driven(running: Running, name: str, orders: int, rounds: int) -> Samples:
     return interleaved({name: partial(drive, it) for name, it in pipelines.items()}, rounds)
 
 
-def _have_providers_take(running: Running, seconds: float) -> None:
+def _have_providers_take(running: LocalDeployment, seconds: float) -> None:
     """Set the time that every payment sandbox takes for a request."""
     functions = running.client("lambda")
     for page in functions.get_paginator("list_functions").paginate():

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import QUEUES
-from tools.local.running import Running
 from tools.local.stack import LocalStack
 from tools.progress import Steps, wait_until
 
@@ -78,7 +78,7 @@ def run_leg(parameters: RunParameters, numbers: range, tell: Tell) -> dict[str, 
 class Leg:
     """Sends orders to both variants and waits until this repository's pipeline is at rest."""
 
-    def __init__(self, running: Running, seed: int, numbers: range, journal: Journal) -> None:
+    def __init__(self, running: LocalDeployment, seed: int, numbers: range, journal: Journal) -> None:
         self._running = running
         self._first = numbers.start
         self._seed = seed

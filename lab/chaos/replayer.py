@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Iterable
 
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import QUEUES
-from tools.local.running import Running
 
 from lab.faults.order_calls import RECEIVED_BEFORE
 from lab.variants import Variant
@@ -18,7 +18,7 @@ class Replayer:
     `receives` is the number of receives after which SQS moved the message to its DLQ.
     """
 
-    def __init__(self, running: Running, variants: Iterable[Variant], receives: int) -> None:
+    def __init__(self, running: LocalDeployment, variants: Iterable[Variant], receives: int) -> None:
         self._receives = receives
         self._sqs = running.client("sqs")
         self._outputs = {variant.name: variant.of(running).outputs for variant in variants}

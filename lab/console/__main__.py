@@ -8,8 +8,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tools.local.local_deployment import LocalDeployment
 from tools.local.ministack import LocalStackError, free_port, is_free
-from tools.local.running import Running
 from tools.local.stack import LocalStack
 from tools.progress import Steps, console
 
@@ -63,7 +63,7 @@ def _show(port: int, directory: Path) -> None:
         console.print("\nEnding the local AWS.")
 
 
-def start_workers(running: Running) -> None:
+def start_workers(running: LocalDeployment) -> None:
     """Start one worker of each step in each variant, so that the first order does not wait."""
     names = [
         variant.of(running).outputs[f"{step}FunctionName"] for variant in VARIANTS for step in FUNCTION_OF.values()

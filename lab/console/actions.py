@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.console import Console
 from tools.domain import orders_queue
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import QUEUES, Queues
-from tools.local.running import Running
 from tools.operate.audit import Auditor
 from tools.operate.deployment import Deployment
 from tools.operate.redrive import Selection, redrive
@@ -50,7 +50,7 @@ class ActionResult:
 class Actions:
     """Actions by name. An action may run beside others, not twice at once."""
 
-    def __init__(self, running: Running, variants: Sequence[Variant], sent_orders: SentOrders) -> None:
+    def __init__(self, running: LocalDeployment, variants: Sequence[Variant], sent_orders: SentOrders) -> None:
         self._running = running
         self._variants = variants
         self._sent_orders = sent_orders

@@ -7,8 +7,8 @@ from typing import Any
 
 import stripe
 from tools.local import processes
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import QUEUES, Depth, Ledger, Mail, Mailbox, Queues, Tables
-from tools.local.running import Running
 
 from lab.console.sent_orders import Armed, SentOrder, SentOrders
 from lab.faults.fault_table import FaultTable, InjectedFault
@@ -47,7 +47,7 @@ class Snapshot:
 class NewCharges(Ledger):
     """The ledger, read from the newest entry down to known ones: entries are only added."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: LocalDeployment) -> None:
         super().__init__(running)
         self._known: dict[str, dict[str, Any]] = {}
 
@@ -77,7 +77,7 @@ class NewCharges(Ledger):
 class SnapshotReader:
     """Call it for a Snapshot, by one thread at a time."""
 
-    running: Running
+    running: LocalDeployment
     variants: Sequence[Variant]
     sent_orders: SentOrders
     journal: Journal

@@ -15,8 +15,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tools.local.local_deployment import LocalDeployment
 from tools.local.ministack import ROOT, LocalStackError
-from tools.local.running import Running
 from tools.local.stack import LocalStack
 from tools.progress import Steps, console
 
@@ -67,7 +67,7 @@ def main() -> int:
     return 0 if succeeded else 1
 
 
-def _run(running: Running, arguments: argparse.Namespace, seed: int, journal: Journal, started: float) -> bool:
+def _run(running: LocalDeployment, arguments: argparse.Namespace, seed: int, journal: Journal, started: float) -> bool:
     """Returns whether this repository's pipeline is as promised and enough workers were killed."""
     shorten_visibility(running, VARIANTS)
     others = [variant for variant in VARIANTS if variant is not THIS_REPO]

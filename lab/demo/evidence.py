@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tools.local import logs
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import QUEUES, Ledger, Mailbox, Queues, Receipts, Tables
-from tools.local.running import Running
 
 from lab.demo.audit import DeadLetter, Evidence, audit
 from lab.demo.kills import Kill
@@ -35,7 +35,7 @@ class RunResult:
     deliveries: Sequence[Delivery] = ()
 
 
-def collect(running: Running) -> Evidence:
+def collect(running: LocalDeployment) -> Evidence:
     """Read ledger, mailbox, tables, bucket and queues of this repository's pipeline."""
     tables, queues = Tables(running), Queues(running)
     return Evidence(
@@ -50,7 +50,7 @@ def collect(running: Running) -> Evidence:
 
 
 def reports(
-    running: Running, result: RunResult, evidence: Evidence, variants: Iterable[Variant]
+    running: LocalDeployment, result: RunResult, evidence: Evidence, variants: Iterable[Variant]
 ) -> list[VariantReport]:
     """Report on each variant. This repository is audited by stricter rules as well."""
     accepted = list(result.tally.accepted.values())
@@ -67,7 +67,7 @@ def reports(
         return list(pool.map(of, variants))
 
 
-def figures(running: Running, result: RunResult, evidence: Evidence) -> Figures:
+def figures(running: LocalDeployment, result: RunResult, evidence: Evidence) -> Figures:
     """Count what the terminal shows of this repository, from the evidence and the logs of the functions."""
     names = {name: running.outputs[f"{name}FunctionName"] for name in CONSUMERS}
     for function_name in names.values():
@@ -96,7 +96,7 @@ def figures(running: Running, result: RunResult, evidence: Evidence) -> Figures:
     )
 
 
-def _history(running: Running, variant: Variant, result: RunResult) -> History:
+def _history(running: LocalDeployment, variant: Variant, result: RunResult) -> History:
     faults = FaultTable(running.client("dynamodb"), running.outputs["FaultsTableName"])
     return History(
         observation=observe(variant, running),

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import Tables
-from tools.local.running import Running
 
 LOOK_EVERY_S = 0.05
 # An attempt that ended may have left an older claim.
@@ -43,7 +43,7 @@ class Killer:
     """
 
     def __init__(
-        self, running: Running, function: str, operation: str, counts_for: Callable[[str, Sequence[int]], bool]
+        self, running: LocalDeployment, function: str, operation: str, counts_for: Callable[[str, Sequence[int]], bool]
     ) -> None:
         self.function = function
         self.kills: list[Kill] = []
@@ -87,7 +87,7 @@ class Killer:
         }
 
 
-def _lease_s(running: Running, function_name: str) -> float:
+def _lease_s(running: LocalDeployment, function_name: str) -> float:
     """Seconds of a lease: the timeout of the function and the clock skew."""
     configuration = running.client("lambda").get_function_configuration(FunctionName=function_name)
     return float(configuration["Timeout"]) + float(configuration["Environment"]["Variables"]["LEASE_SKEW_S"])

@@ -4,8 +4,8 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import Queues, Tables
-from tools.local.running import Running
 
 QUEUE_OF = {
     "order.requested": "Orders",
@@ -16,7 +16,7 @@ QUEUE_OF = {
 AT_ONCE = 6
 
 
-def resend_outbox(running: Running) -> int:
+def resend_outbox(running: LocalDeployment) -> int:
     """Send each event of all completed records. Returns the number of events."""
     queues = Queues(running)
     outboxes = [

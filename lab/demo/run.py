@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import islice
 
-from tools.local.running import Running
+from tools.local.local_deployment import LocalDeployment
 from tools.progress import Steps, wait_until
 
 from lab.demo.evidence import RunResult
@@ -35,7 +35,13 @@ class Run:
     """
 
     def __init__(
-        self, running: Running, orders: int, seed: int, faults: float, others: Sequence[Variant], journal: Journal
+        self,
+        running: LocalDeployment,
+        orders: int,
+        seed: int,
+        faults: float,
+        others: Sequence[Variant],
+        journal: Journal,
     ) -> None:
         self._orders = orders
         self._seed = seed

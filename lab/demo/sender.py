@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import HTTPClientError
 from tools.domain import Response, api_client, orders_queue
-from tools.local.running import Running
+from tools.local.local_deployment import LocalDeployment
 
 from lab.demo.plan import DECLINES, MISBEHAVES, Arrival, PlannedOrder
 from lab.variants import THIS_REPO, ExpectedOrder, Variant
@@ -82,7 +82,7 @@ class Sender:
 
     def __init__(
         self,
-        running: Running,
+        running: LocalDeployment,
         others: Sequence[Variant] = (),
         max_shared: int = 0,
         is_due: Callable[[str], bool] = lambda _: False,

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import QUEUES, Queues, Tables
-from tools.local.running import Running
 
 from lab.variants import Variant
 
@@ -13,7 +13,7 @@ COUNTED_EVERY = 5  # checks
 class SettleCheck:
     """Check whether a variant is at rest. Counting final orders reads the whole table, so it is done seldom."""
 
-    def __init__(self, running: Running, variant: Variant) -> None:
+    def __init__(self, running: LocalDeployment, variant: Variant) -> None:
         self._tables = Tables(variant.of(running))
         self._queues = Queues(variant.of(running))
         self._checks = 0

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tools.domain import order_requested
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import Mail
-from tools.local.running import Running
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Variant:
     prefix: str
     package: str
 
-    def of(self, running: Running) -> Running:
+    def of(self, running: LocalDeployment) -> LocalDeployment:
         """The deployed apps with the outputs of this variant only, without the prefix."""
         others = tuple(variant.prefix for variant in VARIANTS if variant.prefix and variant is not self)
         own = {

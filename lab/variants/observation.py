@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import QUEUES, Ledger, Mail, Mailbox, Queues, Tables
-from tools.local.running import Running
 
 from lab.variants import Variant
 
@@ -22,7 +22,7 @@ class Observation:
     parked: Collection[str]
 
 
-def observe(variant: Variant, running: Running) -> Observation:
+def observe(variant: Variant, running: LocalDeployment) -> Observation:
     """Read the present state of a variant. Raises urllib's and botocore's errors."""
     here = variant.of(running)
     queues = Queues(here)

@@ -7,7 +7,7 @@ its worker runs.
 
 from collections.abc import Iterable
 
-from tools.local.running import Running
+from tools.local.local_deployment import LocalDeployment
 
 from lab.variants import Variant
 
@@ -15,7 +15,7 @@ FUNCTION_OF = {"Orders": "Order", "Payments": "Payment", "Emails": "Email"}
 ROUNDED_S = 1
 
 
-def shorten_visibility(running: Running, variants: Iterable[Variant]) -> dict[str, int]:
+def shorten_visibility(running: LocalDeployment, variants: Iterable[Variant]) -> dict[str, int]:
     """Set the visibility timeout of all queues. Returns the seconds by queue, which are the same in each variant."""
     sqs, functions = running.client("sqs"), running.client("lambda")
     seconds: dict[str, int] = {}

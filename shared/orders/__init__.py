@@ -12,7 +12,7 @@ from .events import (
     OrderRequested,
     disclosed,
 )
-from .money import DECIMALS, MAX_AMOUNT, formatted, largest_charge, smallest_charge
+from .money import DECIMALS, MAX_AMOUNT, format_amount, largest_charge, smallest_charge
 from .payment import CHARGE, Payment, declined, unsettled
 from .repository import Orders, orders, pending_messages
 from .row import API_ID_PREFIX, DECLINED, OPEN_SHARDS, PAID, PLACED, REQUESTED, Order, parse_row
@@ -42,7 +42,7 @@ __all__ = [
     "Payment",
     "declined",
     "disclosed",
-    "formatted",
+    "format_amount",
     "is_live_key",
     "largest_charge",
     "orders",

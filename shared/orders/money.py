@@ -35,7 +35,7 @@ def largest_charge(currency: str) -> int:
     return _LARGEST.get(currency, 99_999_999)
 
 
-def formatted(amount: int, currency: str) -> str:
+def format_amount(amount: int, currency: str) -> str:
     """Format an amount for people: `25.00 EUR`, `2500 JPY`."""
     decimals = DECIMALS[currency]
     if decimals == 0:

@@ -84,7 +84,7 @@ def data_survives_deployments(model: Model) -> Iterator[Finding]:
                 resource.path,
                 f"{', '.join(lost)} in stage {model.settings.stage}",
                 "A deployment that renames, replaces or removes the resource would delete its data.",
-                "Set removal_policy=RemovalPolicy.RETAIN.",
+                "Set removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE.",
             )
 
 

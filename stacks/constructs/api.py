@@ -2,7 +2,7 @@
 
 import json
 
-from aws_cdk import ArnFormat, CfnOutput, Fn, RemovalPolicy, Stack
+from aws_cdk import ArnFormat, CfnOutput, Fn, Stack
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
@@ -11,7 +11,7 @@ from constructs import Construct
 
 from stacks.constructs.function import AppFunction, allow, step_environment
 from stacks.settings import Settings
-from stacks.stateful import StatefulStack
+from stacks.stateful import StatefulStack, removal_policy
 from stacks.times import RequestBudget
 
 INTEGRATION_TIMEOUT_S = 30  # the maximum of an HTTP API, which then answers with an error itself
@@ -71,7 +71,7 @@ class Api(Construct):
             "AccessLog",
             log_group_name=f"/aws/vendedlogs/{stack.stack_name}/{unique}",
             retention=logs.RetentionDays[settings.log_retention],
-            removal_policy=RemovalPolicy.RETAIN if settings.keep_data else RemovalPolicy.DESTROY,
+            removal_policy=removal_policy(settings),
         )
         apigatewayv2.CfnStage(  # the L1 resource: the L2 stage does not accept log settings from Python
             self,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import cast
 
-from aws_cdk import Annotations, CfnOutput, CfnResource, Duration, RemovalPolicy, Stack
+from aws_cdk import Annotations, CfnOutput, CfnResource, Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -13,6 +13,7 @@ from constructs import Construct
 
 from stacks.constructs.assets import RUNTIME, function_code, shared_layer
 from stacks.settings import Settings, Stage
+from stacks.stateful import removal_policy
 from stacks.times import CALLS, NO_GUARD, Client, RequestBudget, Timing
 
 MEMORY_MB = 512
@@ -62,7 +63,7 @@ class AppFunction(lambda_.Function):
             scope,
             f"{title}Logs",
             retention=logs.RetentionDays[settings.log_retention],
-            removal_policy=RemovalPolicy.RETAIN if settings.keep_data else RemovalPolicy.DESTROY,
+            removal_policy=removal_policy(settings),
         )
         super().__init__(
             scope,

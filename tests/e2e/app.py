@@ -8,8 +8,8 @@ from typing import Any
 
 from tools.domain import an_order, api_client, order_requested, orders_queue
 from tools.local import logs
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import Ledger, Mail, Mailbox, Queues, Receipts, Tables
-from tools.local.running import Running
 from tools.progress import wait_until
 
 # A killed worker's message is back after the visibility timeout, six times that of its function.
@@ -19,7 +19,7 @@ WITHIN_S = 120.0
 class App:
     """One app for the whole session. Each test uses orders and addresses of its own, which `new_*` make."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: LocalDeployment) -> None:
         self.running = running
         self.outputs = running.outputs
         self.api = api_client(running)

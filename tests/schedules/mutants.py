@@ -50,7 +50,6 @@ from shared.idempotency.records import Claim, Image, StoredResult, text
 from shared.idempotency.sqs import Batch, Job, Keys
 from shared.idempotency.store import Store
 from shared.orders import Orders, writes
-from shared.orders.events import OrderPlaced
 from shared.orders.row import Order
 
 Patch = pytest.MonkeyPatch
@@ -495,11 +494,11 @@ def intent_on_the_row_overwritten(patch: Patch) -> None:
 
 @mutant("payment", scenarios=("payment",), tests=PAYMENT)
 def intent_confirmed_before_it_is_fixed(patch: Patch) -> None:
-    def intent_on_row(original: Callable[..., Intent], event: OrderPlaced, row: Order, attempt: Attempt) -> Intent:
+    def intent_on_row(original: Callable[..., Intent], row: Order, attempt: Attempt) -> Intent:
         if row.intent_id is None:
-            created = provider.provider().create(event, attempt)
-            provider.provider().confirm(event, created, attempt)
-        return original(event, row, attempt)
+            created = provider.provider().create(row, attempt)
+            provider.provider().confirm(row, created, attempt)
+        return original(row, attempt)
 
     wrap(patch, payment, "_intent_on_row", intent_on_row)
 
@@ -519,7 +518,7 @@ def intent_answers_unchecked(patch: Patch) -> None:
 
 @mutant("payment", tests=PAYMENT)
 def decline_not_cancelled(patch: Patch) -> None:
-    def cancel(_: Callable[..., Intent], __: Any, ___: OrderPlaced, intent: Intent, ____: Attempt) -> Intent:
+    def cancel(_: Callable[..., Intent], __: Any, ___: Order, intent: Intent, ____: Attempt) -> Intent:
         return replace(intent, status="canceled")
 
     wrap(patch, provider.Provider, "cancel", cancel)
@@ -535,9 +534,9 @@ def confirmed_under_one_key(patch: Patch) -> None:
 
 @mutant("payment", tests=PAYMENT)
 def settled_by_an_open_intent(patch: Patch) -> None:
-    def outcome(original: Callable[..., Outcome], event: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:
+    def outcome(original: Callable[..., Outcome], row: Order, intent: Intent, attempt: Attempt) -> Outcome:
         status = intent.status if intent.status == "succeeded" else "canceled"
-        return original(event, replace(intent, status=status), attempt)
+        return original(row, replace(intent, status=status), attempt)
 
     wrap(patch, payment, "_outcome", outcome)
 

@@ -105,7 +105,8 @@ def test_functions_run_on_arm_with_traces_and_the_handler_of_their_folder(any_st
 
 
 @pytest.mark.parametrize(
-    ("stage", "days", "kept"), [("local", 1, "Delete"), ("sandbox", 30, "Delete"), ("prod", 365, "Retain")]
+    ("stage", "days", "kept"),
+    [("local", 1, "Delete"), ("sandbox", 30, "Delete"), ("prod", 365, "RetainExceptOnCreate")],
 )
 def test_every_log_group_has_a_retention(synthesised: Any, stage: str, days: int, kept: str) -> None:
     found: Synthesised = synthesised(stage)

@@ -10,6 +10,7 @@ from stacks.times import DAY_S, Client, RequestBudget, SettingsError
 from tests.harness.synth import ROOT, SECRET_ARN
 
 PROD = {"stage": "prod", "sender": "orders@prod.example", "provider_secret_arn": SECRET_ARN}
+ROLE = "arn:aws:iam::123456789012:role/partner"
 SANDBOX = {"stage": "sandbox", "sender": "orders@sandbox.example"}
 
 
@@ -107,10 +108,20 @@ def test_a_throughput_that_sqs_does_not_accept_is_rejected(throughput: dict[str,
         (SANDBOX, {"sender": "*@sandbox.example"}, ["'*@sandbox.example'", "email address"]),
         (SANDBOX, {"sender": "A <a@sandbox.example>"}, ["A <a@sandbox.example>", "email address"]),
         (SANDBOX, {"alarm_email": "a@"}, ["alarm_email 'a@'", "email address"]),
-        (SANDBOX, {"producers": ("arn:aws:iam::1:role/?",)}, ["'arn:aws:iam::1:role/?'", "pattern"]),
+        (SANDBOX, {"producers": (f"{ROLE}?",)}, [f"'{ROLE}?'", "pattern"]),
         (SANDBOX, {"producers": ("123456789012",)}, ["'123456789012'", "ARN"]),
         (SANDBOX, {"operators": ("*",)}, ["'*'", "ARN"]),
-        (SANDBOX, {"producers": ("arn:aws:iam::1:role/*",)}, ["'arn:aws:iam::1:role/*'", "pattern"]),
+        (SANDBOX, {"producers": (f"{ROLE}*",)}, [f"'{ROLE}*'", "pattern"]),
+        *(
+            (PROD, {"operators": (wrong,)}, [f"'{wrong}'", "A session (assumed-role) and a whole account"])
+            for wrong in (
+                "arn:aws:sts::123456789012:assumed-role/ops/me",
+                "arn:aws:iam::123456789012:root",
+                "arn:aws:iam::123456789012:role/*",
+                "arn:*",
+            )
+        ),
+        (PROD, {"runbook_url": "http://wiki.example/runbook"}, ["'http://wiki.example/runbook'", "https://"]),
     ],
 )
 def test_settings_that_contradict_each_other_are_rejected_with_both_values(
@@ -152,6 +163,11 @@ def test_commas_separate_principals() -> None:
     settings = settings_of(PROD | {"producers": f"{roles[0]}, {roles[1]}", "operators": roles[2]})
     assert settings.producers == (roles[0], roles[1])
     assert settings.operators == (roles[2],)
+
+
+def test_an_operator_can_be_every_role_of_a_permission_set_of_identity_center() -> None:
+    pattern = "arn:aws:iam::123456789012:role/aws-reserved/sso.amazonaws.com/*AWSReservedSSO_Ops_*"
+    assert settings_of(PROD | {"operators": pattern}).operators == (pattern,)
 
 
 def test_by_default_there_are_no_producers_and_no_operators() -> None:

@@ -26,12 +26,28 @@ def test_prod_protects_its_tables_from_deletion(prod: Synthesised) -> None:
         assert table["DeletionProtectionEnabled"] is True
 
 
+def test_prod_keeps_its_data_unless_the_first_deploy_fails(prod: Synthesised) -> None:
+    for type_ in ("AWS::DynamoDB::Table", "AWS::S3::Bucket"):
+        assert set(prod.policies_on_deletion(type_).values()) == {"RetainExceptOnCreate"}
+
+
+def test_no_stage_deletes_the_identity_of_its_sender_because_another_stage_may_use_it(any_stage: Synthesised) -> None:
+    assert set(any_stage.policies_on_deletion("AWS::SES::EmailIdentity").values()) == {"RetainExceptOnCreate"}
+
+
 @pytest.mark.parametrize("stage", ["local", "sandbox"])
 def test_other_stages_delete_everything_with_their_stacks(synthesised: Any, stage: str) -> None:
     found: Synthesised = synthesised(stage)
     for type_ in ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::Secret", "AWS::SQS::Queue"):
         assert set(found.policies_on_deletion(type_).values()) == {"Delete"}
     assert bool(found.of_type("Custom::S3AutoDeleteObjects")) is (stage == "sandbox")
+
+
+def test_every_function_has_a_log_group_that_its_stack_deletes_also_the_one_of_the_cdk(sandbox: Synthesised) -> None:
+    groups = {f"<{path}>" for path in sandbox.of_type("AWS::Logs::LogGroup")}
+    functions = sandbox.of_type("AWS::Lambda::Function")
+    assert len(functions) == len(sandbox.functions) + 1
+    assert {function["LoggingConfig"]["LogGroup"] for function in functions.values()} <= groups
 
 
 def test_both_tables_are_encrypted_and_billed_by_request(any_stage: Synthesised) -> None:
@@ -246,7 +262,7 @@ def test_outputs_keep_the_optional_deploy_inputs_without_email_addresses(tmp_pat
     arn = "arn:aws:iam::210987654321:role/"
     values = {
         "PRODUCERS": f"{arn}a,{arn}b",
-        "OPERATORS": f"{arn}*",
+        "OPERATORS": f"{arn}ops-*",
         "ALARM_EMAIL": "on-call@example.com",
         "RUNBOOK_URL": "https://wiki.example.com/runbook",
     }

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable
 
 from tools.local import logs, processes, state
+from tools.local.local_deployment import LocalDeployment
 from tools.local.ministack import ROOT, LocalStackError
-from tools.local.running import Running
 from tools.local.stack import LocalStack
 from tools.progress import console
 
@@ -65,7 +65,7 @@ def show_logs(name: str) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _function_name(running: Running, name: str) -> str:
+def _function_name(running: LocalDeployment, name: str) -> str:
     """Return the name in AWS of a function such as `payment_sandbox`."""
     suffix = "FunctionName"
     output = "".join(word.capitalize() for word in name.split("_")) + suffix

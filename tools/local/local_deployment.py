@@ -13,7 +13,7 @@ from tools.local.ministack import aws_environment
 
 
 @dataclass(frozen=True)
-class Running:
+class LocalDeployment:
     """A deployed application on the local AWS. `tmp` holds the folders of this AWS's workers.
 
     `token` is the session token that this local AWS requires.

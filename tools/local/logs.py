@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tools.local.running import Running
+from tools.local.local_deployment import LocalDeployment
 
 Line = dict[str, Any]
 
 
-def flush(running: Running, function_name: str) -> None:
+def flush(running: LocalDeployment, function_name: str) -> None:
     """Invoke all workers of the function: MiniStack may deliver the last lines of a worker with its next call only."""
     client = running.client("lambda")
 
@@ -23,12 +23,12 @@ def flush(running: Running, function_name: str) -> None:
         list(pool.map(call, range(workers)))
 
 
-def lines(running: Running, function_name: str) -> list[Line]:
+def lines(running: LocalDeployment, function_name: str) -> list[Line]:
     """Return all JSON lines that the function logged, oldest first."""
     return [line for text in texts(running, function_name) if (line := _parsed(text)) is not None]
 
 
-def texts(running: Running, function_name: str) -> list[str]:
+def texts(running: LocalDeployment, function_name: str) -> list[str]:
     """Return all lines that the function logged, oldest first."""
     configuration = running.client("lambda").get_function_configuration(FunctionName=function_name)
     group = configuration.get("LoggingConfig", {}).get("LogGroup", f"/aws/lambda/{function_name}")

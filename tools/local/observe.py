@@ -13,7 +13,7 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from tools import ledger, tables
 from tools.domain import PROVIDER_URL, QUEUES
-from tools.local.running import Running
+from tools.local.local_deployment import LocalDeployment
 from tools.queues import Depth, depth
 
 __all__ = ["QUEUES", "Depth", "Ledger", "Mail", "Mailbox", "Queues", "Receipts", "Tables"]
@@ -35,14 +35,14 @@ class Mail:
 class Ledger(ledger.Ledger):
     """The ledger of the payment sandbox."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: LocalDeployment) -> None:
         super().__init__(running.outputs[PROVIDER_URL], "sk_test_auditor", every_s=0)
 
 
 class Mailbox:
     """All emails that were sent on this local AWS."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: LocalDeployment) -> None:
         self._running = running
 
     def mails(self) -> list[Mail]:
@@ -67,7 +67,7 @@ class Mailbox:
 class Tables:
     """The order rows and the idempotency records as plain Python values (strongly consistent reads)."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: LocalDeployment) -> None:
         orders, records = running.outputs["OrdersTableName"], running.outputs["IdempotencyTableName"]
         self._tables = tables.Tables(running.client("dynamodb"), orders, records, units_per_s=math.inf)
 
@@ -125,7 +125,7 @@ class Tables:
 class Receipts:
     """The bucket of receipts."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: LocalDeployment) -> None:
         self._s3 = running.client("s3")
         self._bucket = running.outputs["ReceiptsBucketName"]
 
@@ -138,7 +138,7 @@ class Receipts:
 class Queues:
     """The queues and their DLQs, read without receiving a message."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: LocalDeployment) -> None:
         self._running = running
         self._sqs = running.client("sqs")
 
@@ -167,7 +167,7 @@ class Queues:
         return self._running.outputs[f"{name}QueueUrl"]
 
 
-def _ministack(running: Running, path: str) -> Any:
+def _ministack(running: LocalDeployment, path: str) -> Any:
     """Return the answer of one of MiniStack's own paths. Raises urllib's errors."""
     request = urllib.request.Request(f"{running.endpoint}/_ministack/{path}", headers=running.local_key)  # noqa: S310
     with urllib.request.urlopen(request, timeout=20) as response:  # noqa: S310 - loopback

@@ -8,8 +8,8 @@ from types import TracebackType
 
 from tools.domain import OUTPUTS, PAYMENT_FUNCTION, PROVIDER_URL
 from tools.local.cdk import Cdk
+from tools.local.local_deployment import LocalDeployment
 from tools.local.ministack import LocalStackError, MiniStack, free_port
-from tools.local.running import Running
 from tools.progress import Steps
 
 CDK_OUTPUTS = ("ExportsOutput", "PublishOutput")  # outputs that the CDK itself adds
@@ -37,13 +37,13 @@ class LocalStack:
         self._synth_arguments = synth
         self._steps = steps or Steps()
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> LocalDeployment:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    def start(self) -> Running:
+    def start(self) -> LocalDeployment:
         """Start and deploy. Raises LocalStackError if any part fails. Then nothing is left running."""
         self.ministack.require_free_port()
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # the directory holds the token
@@ -59,7 +59,7 @@ class LocalStack:
         """Stop MiniStack and its workers."""
         self.ministack.stop()
 
-    def _bring_up(self, cdk: Cdk) -> Running:
+    def _bring_up(self, cdk: Cdk) -> LocalDeployment:
         with ThreadPoolExecutor(max_workers=1) as pool:
             synthesis = pool.submit(self._synth, cdk)  # it needs no AWS, so it runs beside start and bootstrap
             try:
@@ -73,7 +73,7 @@ class LocalStack:
                 raise
         with self._steps.step("cdk deploy") as tell:
             outputs = flatten(cdk.deploy(tell))
-        running = Running(self.ministack.endpoint, outputs, self.ministack.tmp, self.ministack.token)
+        running = LocalDeployment(self.ministack.endpoint, outputs, self.ministack.tmp, self.ministack.token)
         with self._steps.step("warm-up of the payment sandboxes"):
             warm_up(running)
         return running
@@ -100,7 +100,7 @@ def flatten(by_stack: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     return flat
 
 
-def warm_up(running: Running) -> None:
+def warm_up(running: LocalDeployment) -> None:
     """Start the workers of all payment sandboxes, because a cold start takes longer than a payment function waits.
 
     Raises LocalStackError if a sandbox does not answer.
@@ -123,7 +123,7 @@ def _warm_up(url: str, requests: int) -> None:
         raise LocalStackError(f"The payment sandbox does not answer at {url}: {error}") from error
 
 
-def payments_at_once(running: Running, prefix: str) -> int:
+def payments_at_once(running: LocalDeployment, prefix: str) -> int:
     """Return how many payments may run at once: the batch size times the number of workers.
 
     `prefix` names a pipeline in the outputs. The prefix of this pipeline is empty.

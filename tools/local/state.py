@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 
 from tools.local import processes
 from tools.local.gateway import TOKEN_VARIABLE
+from tools.local.local_deployment import LocalDeployment
 from tools.local.ministack import ROOT, LocalStackError, MiniStack
-from tools.local.running import Running
 
 DIRECTORY = ROOT / ".local"
 STATE = DIRECTORY / "state.json"
@@ -39,21 +39,21 @@ def record_process(ministack: MiniStack) -> None:
     STATE.write_text(json.dumps(asdict(state)) + "\n")
 
 
-def record_deployment(running: Running) -> None:
+def record_deployment(running: LocalDeployment) -> None:
     """Write the files for clients. The outputs are written last: if that file exists, the application is ready."""
     ENVIRONMENT.touch(mode=0o600)  # the file holds the token
     ENVIRONMENT.write_text("".join(f"{name}={value}\n" for name, value in running.environment.items()))
     OUTPUTS.write_text(json.dumps(running.outputs, indent=2) + "\n")
 
 
-def running() -> Running:
+def running() -> LocalDeployment:
     """Return the application that `make up` deployed. Raises LocalStackError if it does not run."""
     state = read()
     if state is None or not state.is_alive() or not OUTPUTS.exists():
         raise LocalStackError("No local AWS is running. `make up` starts one.")
     environment = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines())
     outputs = json.loads(OUTPUTS.read_text())
-    return Running(environment["AWS_ENDPOINT_URL"], outputs, DIRECTORY / "tmp", environment[TOKEN_VARIABLE])
+    return LocalDeployment(environment["AWS_ENDPOINT_URL"], outputs, DIRECTORY / "tmp", environment[TOKEN_VARIABLE])
 
 
 def clear() -> None:

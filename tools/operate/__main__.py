@@ -15,7 +15,7 @@ from typing import Any
 import stripe
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shared.orders import formatted
+from shared.orders import format_amount
 from tools.account import Stop
 from tools.domain import ORDER_ID
 from tools.operate import audit, commands, dlq, printing, redrive, settle, trace
@@ -111,8 +111,9 @@ def _settle(deployment: Deployment, arguments: argparse.Namespace) -> int:
     order_id, reason = arguments.order, arguments.reason
     row = settle.placed_order(deployment, order_id)
     question = (
-        f"Order {order_id} over {formatted(row.total, row.currency)}, placed at {row.placed_at}, will be declined for good "
-        f"with reason {reason}.\nIts intent ({row.intent_id or 'none'}) will be cancelled. The customer gets an email."
+        f"Order {order_id} over {format_amount(row.total, row.currency)}, placed at {row.placed_at}, will be declined "
+        f"for good with reason {reason}.\nIts intent ({row.intent_id or 'none'}) will be cancelled. "
+        "The customer gets an email."
     )
     commands.consent(order_id, question, given=arguments.yes)
     with Steps(stderr) as steps, steps.step(f"settling {order_id}"):

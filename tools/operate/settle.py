@@ -97,7 +97,7 @@ def settle_with(engine: Engine, tables: Tables, ledger: Ledger, order_id: str, r
         engine.run(run, _placed(marked), epoch_ms() + LEASE_S * 1000, correlation_id=marked.correlation_id)
     except Busy as busy:
         raise Stop(
-            f"A worker has order {order_id} until {iso(busy.until_ms)}. The order is marked, so that no intent of it is "
+            f"A worker has order {order_id} until {iso(busy.until_ms)}. The order is marked: no intent of it is "
             "confirmed any more, and the next delivery ends it. Run this again after that time."
         ) from None
     except StepError as error:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import Depth, Queues
-from tools.local.running import Running
 from tools.operate.redrive import Redriven, Selection
 
 from lab.console import VARIANTS, actions
@@ -65,7 +65,7 @@ class Cloud:
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """Whatever asks AWS asks this."""
     made = Cloud()
-    monkeypatch.setattr(Running, "client", lambda _, service: made.client(service))
+    monkeypatch.setattr(LocalDeployment, "client", lambda _, service: made.client(service))
     return made
 
 
@@ -80,7 +80,7 @@ def press(cloud: Cloud, sent_orders: SentOrders) -> Actions:
     """The buttons; both variants' outputs are called as they are named."""
     del cloud
     names = [f"{variant.prefix}{name}" for variant in VARIANTS for name in NAMES]
-    return Actions(Running(URL, dict(zip(names, names, strict=True)), Path()), VARIANTS, sent_orders)
+    return Actions(LocalDeployment(URL, dict(zip(names, names, strict=True)), Path()), VARIANTS, sent_orders)
 
 
 def test_an_order_goes_to_every_variant_under_one_id_and_the_variants_own_address(press: Actions, cloud: Cloud) -> None:

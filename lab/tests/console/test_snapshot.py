@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import stripe
-from tools.local.running import Running
+from tools.local.local_deployment import LocalDeployment
 
 from lab.console.snapshot import AGAIN, NewCharges
 
 Plain = dict[str, Any]
-RUNNING = Running("http://127.0.0.1:1", {"PaymentSandboxUrl": "http://127.0.0.1:1"}, Path())
+RUNNING = LocalDeployment("http://127.0.0.1:1", {"PaymentSandboxUrl": "http://127.0.0.1:1"}, Path())
 
 
 class Ledger(NewCharges):

@@ -103,7 +103,7 @@ class Sqs:
         self.queues[QueueUrl] = [each for each in self.queues[QueueUrl] if each["ReceiptHandle"] != ReceiptHandle]
 
 
-class Running:
+class FakeDeployment:
     """Queues that are called as their outputs are."""
 
     def __init__(self, sqs: Sqs) -> None:
@@ -123,7 +123,7 @@ def test_a_replay_puts_everything_back_but_what_was_refused_for_a_reason(monkeyp
         ],
         NaiveEmailsDlqUrl=[{"Body": "two", "ReceiptHandle": "3"}],
     )
-    running: Any = Running(sqs)
+    running: Any = FakeDeployment(sqs)
     monkeypatch.setattr(type(NAIVE), "of", lambda variant, _: OutputsOf(running, variant.prefix))
     replayer = Replayer(running, [THIS_REPO, NAIVE], receives=3)
     replayer.once()

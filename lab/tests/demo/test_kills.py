@@ -33,7 +33,7 @@ def worker() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-class Running:
+class FakeDeployment:
     """One function with one worker and a timeout of ten seconds; a lease lasts eleven."""
 
     def __init__(self, pid: int) -> None:
@@ -43,7 +43,7 @@ class Running:
     def workers(self, _: str) -> list[int]:
         return [self._pid]
 
-    def client(self, _: str) -> "Running":
+    def client(self, _: str) -> "FakeDeployment":
         return self
 
     def get_function_configuration(self, **_: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def killer(
 ) -> Killer:
     monkeypatch.setattr(kills, "Tables", Tables)
     monkeypatch.setattr(Tables, "claims", [claim(**record)])
-    running: Any = Running(worker.pid)
+    running: Any = FakeDeployment(worker.pid)
 
     def counts(key: str, pids: Sequence[int]) -> bool:
         assert (key, [*pids]) == (KEY, [worker.pid])

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 from tools.local import processes
+from tools.local.local_deployment import LocalDeployment
 from tools.local.ministack import ROOT, free_port, is_free
 from tools.local.observe import Ledger
-from tools.local.running import Running
 from tools.local.stack import flatten
 from tools.progress import wait_until
 
@@ -45,7 +45,7 @@ class Console:
 
     def charges(self, variant: Variant, order_id: str) -> int:
         """What the variant's provider says, past the page."""
-        running = Running("", self.outputs, self.directory)
+        running = LocalDeployment("", self.outputs, self.directory)
         return len(Ledger(variant.of(running)).charges_of(order_id))
 
 

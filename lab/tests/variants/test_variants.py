@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 from tools.domain import an_order
+from tools.local.local_deployment import LocalDeployment
 from tools.local.observe import Mail
-from tools.local.running import Running
 
 from lab.variants import NAIVE, POWERTOOLS, THIS_REPO, VARIANTS, Variant
 from lab.variants.observation import orders_of
 
-RUNNING = Running(
+RUNNING = LocalDeployment(
     "http://127.0.0.1:4567",
     {"OrdersQueueUrl": "q", "NaiveOrdersQueueUrl": "q-n", "PowertoolsOrdersQueueUrl": "q-p", "ApiUrl": "a"},
     Path(),

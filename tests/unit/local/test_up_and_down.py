@@ -11,8 +11,8 @@ import pytest
 
 from tools.local import __main__ as command
 from tools.local import processes, state
+from tools.local.local_deployment import LocalDeployment
 from tools.local.ministack import LocalStackError, MiniStack
-from tools.local.running import Running
 
 OUTPUTS = {"ApiUrl": "http://127.0.0.1:4567/api", "PaymentSandboxFunctionName": "sandbox-1"}
 
@@ -40,7 +40,7 @@ def somebody() -> Iterator[subprocess.Popen[bytes]]:
 def recorded(pid: int, started_at: str | None, outputs: bool = True) -> None:
     state.STATE.write_text(json.dumps({"pid": pid, "started_at": started_at, "port": 4567}))
     if outputs:
-        state.record_deployment(Running("http://127.0.0.1:4567", OUTPUTS, state.DIRECTORY / "tmp", "token-1"))
+        state.record_deployment(LocalDeployment("http://127.0.0.1:4567", OUTPUTS, state.DIRECTORY / "tmp", "token-1"))
 
 
 def test_clients_read_the_token_from_a_file_of_this_user_only() -> None:

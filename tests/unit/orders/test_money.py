@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.orders.money import DECIMALS, formatted
+from shared.orders.money import DECIMALS, format_amount
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from shared.orders.money import DECIMALS, formatted
     ],
 )
 def test_an_amount_is_written_with_its_currencys_own_decimals(amount: int, currency: str, text: str) -> None:
-    assert formatted(amount, currency) == text
+    assert format_amount(amount, currency) == text
 
 
 def test_every_currency_is_three_capitals_and_stands_once() -> None:

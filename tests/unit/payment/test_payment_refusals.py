@@ -1,7 +1,5 @@
 """A refusal of the provider ends the order, parks the message under a name, or is tried again. One table decides."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -228,9 +226,3 @@ def test_every_row_of_the_table_has_a_source_and_every_error_of_the_sdk_that_ref
         stripe.RateLimitError,
     }
     assert REFUSALS[-1].end is End.PARKED
-
-
-def test_every_reason_of_the_table_has_its_place_in_the_runbook() -> None:
-    runbook = Path("docs/runbook.md").read_text()
-    named = set(re.findall(r"`([a-z_]+)`", runbook))
-    assert {refusal.reason for refusal in REFUSALS if refusal.end is End.PARKED} <= named

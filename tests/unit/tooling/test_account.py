@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from tools import account
 from tools.deploy_inputs import OPTIONAL
-from tools.ses import email_advice, find_identity
+from tools.ses import find_identity
 
 WHERE = account.Account("123456789012", "eu-central-1", "arn:aws:iam::123456789012:user/me", session=None)
 STACK = "effectively-once-sandbox-stateful"
@@ -76,19 +76,6 @@ def test_without_credentials_it_says_how_to_get_some(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     with pytest.raises(account.Stop, match="no AWS credentials"):
         account.current_account()
-
-
-def test_an_account_without_bootstrap_is_told_the_command() -> None:
-    class Ssm:
-        def get_parameter(self, **_: str) -> None:
-            raise ClientError({"Error": {"Code": "ParameterNotFound", "Message": ""}}, "GetParameter")
-
-    class Session:
-        def client(self, _: str) -> Ssm:
-            return Ssm()
-
-    with pytest.raises(account.Stop, match="cdk bootstrap aws://123456789012/eu-central-1"):
-        account.require_bootstrap(account.Account("123456789012", "eu-central-1", "me", Session()))
 
 
 @pytest.mark.parametrize("command", ["deploy", "destroy"])
@@ -201,29 +188,3 @@ def test_an_existing_identity_reaches_the_stacks_with_its_default_configuration_
     account.diff("sandbox")
     (command,) = commands
     assert [part for part in command if part.startswith(("sender_identity=", "configuration_set="))] == context
-
-
-class FakeSes:
-    """SES v2 with one identity."""
-
-    def __init__(self, verified: bool, production: bool) -> None:
-        self.verified, self.production = verified, production
-
-    def get_email_identity(self, **_: str) -> dict[str, Any]:
-        return {"VerifiedForSendingStatus": self.verified}
-
-    def get_account(self) -> dict[str, Any]:
-        return {"ProductionAccessEnabled": self.production}
-
-
-@pytest.mark.parametrize(
-    ("identity", "verified", "production", "advice"),
-    [
-        ("me@example.com", True, True, "Nothing remains to do"),
-        ("me@example.com", False, True, "the email that AWS sent to me@example.com"),
-        ("example.com", False, True, "DNS records that SES shows for example.com"),
-        ("me@example.com", True, False, "create-email-identity"),
-    ],
-)
-def test_what_remains_to_do_for_emails_is_printed(identity: str, verified: bool, production: bool, advice: str) -> None:
-    assert advice in email_advice(FakeSes(verified, production), identity, "eu-central-1")

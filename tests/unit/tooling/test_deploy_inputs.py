@@ -74,7 +74,6 @@ def test_a_deploy_looks_at_what_was_deployed_before_it_asks_for_consent(monkeypa
     monkeypatch.setenv("SENDER", "me@example.com")
     monkeypatch.setenv("PROVIDER_SECRET_ARN", "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a-AbCdEf")
     monkeypatch.setattr(account, "current_account", lambda: BEFORE)
-    monkeypatch.setattr(account, "require_bootstrap", lambda _: None)
     with pytest.raises(account.Stop, match="would remove them"):
         account.deploy("prod")
 

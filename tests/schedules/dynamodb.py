@@ -56,11 +56,50 @@ class Tables:
     items: dict[str, dict[Key, Item]] = field(default_factory=dict)
     # token → when it was used, for what
     tokens: dict[str, tuple[int, bytes]] = field(default_factory=dict)
-    # a digest of every item, for comparing states
-    digests: dict[tuple[str, Key], bytes] = field(default_factory=dict)
+    # table → item → its mark, and the sum of all marks: two tables with equal sums have equal items
+    marks: dict[str, dict[Key, int]] = field(default_factory=dict)
+    sums: dict[str, int] = field(default_factory=dict)
+    tokens_sum: int = 0
 
     def __post_init__(self) -> None:
         self.items = {table: {} for table in self.schemas}
+        self.marks = {table: {} for table in self.schemas}
+        self.sums = dict.fromkeys(self.schemas, 0)
+
+    def save(self) -> Any:
+        """Return a copy of everything, for `restore`. No write changes an item in place."""
+        items, marks = (
+            {table: dict(content) for table, content in every.items()} for every in (self.items, self.marks)
+        )
+        return items, marks, dict(self.sums), dict(self.tokens), self.tokens_sum
+
+    def restore(self, saved: Any) -> None:
+        """Return to what was saved."""
+        items, marks, sums, tokens, self.tokens_sum = saved
+        self.items, self.marks = (
+            {table: dict(content) for table, content in every.items()} for every in (items, marks)
+        )
+        self.sums, self.tokens = dict(sums), dict(tokens)
+
+    def place(self, table: str, key: Key, item: Item | None, spelled: bytes = b"") -> None:
+        """Put an item under its key, or remove it. `spelled`: the digest of the item."""
+        marks = self.marks[table]
+        if item is None:
+            self.items[table].pop(key, None)
+            mark = 0
+        else:
+            self.items[table][key] = item
+            mark = _mark(key, spelled or digest(spell(item)))
+        self.sums[table] ^= marks.pop(key, 0) ^ mark
+        if mark:
+            marks[key] = mark
+
+    def use_token(self, token: str, wanted: bytes) -> None:
+        """Note that a transaction was made now under a token."""
+        if token in self.tokens:
+            self.tokens_sum ^= _mark(token, *self.tokens[token])
+        self.tokens[token] = (self.now_ms(), wanted)
+        self.tokens_sum ^= _mark(token, *self.tokens[token])
 
     def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request. Raises Refused."""
@@ -123,7 +162,7 @@ class Tables:
             )
         self._apply([change for change in changes if isinstance(change, Change)])
         if token is not None:
-            self.tokens[token] = (self.now_ms(), wanted)
+            self.use_token(token, wanted)
         return {}
 
     # Many items
@@ -209,12 +248,7 @@ class Tables:
 
     def _apply(self, changes: list[Change]) -> None:
         for change in changes:
-            if change.new is None:
-                self.items[change.table].pop(change.key, None)
-                self.digests.pop((change.table, change.key), None)
-            else:
-                self.items[change.table][change.key] = change.new
-                self.digests[change.table, change.key] = change.digest
+            self.place(change.table, change.key, change.new, change.digest)
         real = [change for change in changes if change.old is not change.new]
         if real:
             self.applied(real)
@@ -317,6 +351,10 @@ def _canonical_value(value: dict[str, Any]) -> dict[str, Any]:
 def spell(item: Item) -> bytes:
     """An item as text; its length is about what DynamoDB counts, names and values in UTF-8."""
     return json.dumps(item, sort_keys=True, ensure_ascii=False).encode()
+
+
+def _mark(*content: object) -> int:
+    return int.from_bytes(digest(repr(content).encode()))
 
 
 def digest(content: bytes) -> bytes:

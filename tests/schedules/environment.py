@@ -22,6 +22,8 @@ import pytest
 import requests
 import stripe
 from botocore.client import BaseClient
+from botocore.exceptions import ReadTimeoutError
+from requests.structures import CaseInsensitiveDict
 
 from functions.payment.provider import Provider
 from functions.payment.provider import provider as payment_provider
@@ -31,9 +33,10 @@ from shared.idempotency.store import Store
 from tests.harness import moto_world
 from tests.harness.interceptor import FakeClock
 from tests.schedules import provider
-from tests.schedules.botocore_cache import BotocoreCache
+from tests.schedules.clients import Clients
 from tests.schedules.green_threads import Pool, current, maybe_current
-from tests.schedules.model import QUEUE_URL, Call
+from tests.schedules.handler_runs import Effect, HandlerRuns
+from tests.schedules.model import QUEUE_URL, Answer, Call
 from tests.schedules.run import Run
 
 ROUTES = {
@@ -109,9 +112,13 @@ class ExplorerEnvironment:
         self.run: Run | None = None
         self._function = ""
         self._runtimes: dict[str, runtime.Runtime] = {}
+        self._effects: list[Effect] = []
+        self.runs = HandlerRuns(self)
+        self.provider_answers = provider.Answers()
 
-    def enter(self, function: str) -> None:
-        """A thread of such a process goes on: its environment."""
+    def enter(self, function: str, effects: list[Effect]) -> None:
+        """A thread of such a process goes on: its environment. Observations go to `effects`."""
+        self._effects = effects
         if function != self._function:
             others = self._others
             mine = others.ENVIRONMENT if others and function.startswith(others.PREFIX) else OF_FUNCTION[function]
@@ -130,7 +137,7 @@ class ExplorerEnvironment:
         """The payment provider's client, one for each process. In a warm process it has the API key already."""
         thread = current()
         found: Provider = thread.process.provider or make()
-        if self.now_running.warm and thread.process.provider is None:
+        if thread.process.warm and thread.process.provider is None:
             thread.inside = True
             found._connected()
             thread.inside = False
@@ -143,25 +150,45 @@ class ExplorerEnvironment:
         return self.run
 
     def new_id(self) -> str:
+        """An id that production code makes, or the payment sandbox for the request that it answers."""
         thread = maybe_current()
-        return thread.new_id() if thread else "0"
+        return thread.new_id() if thread else self.now_running.new_id()
 
-    def send(self, call: Call) -> Any:
-        """Every request of a boto3 client."""
-        if current().inside:
+    def observe(self, effect: Effect) -> None:
+        """Record what a handler did besides its requests."""
+        self._effects.append(effect)
+
+    def send(self, call: Call) -> Answer:
+        """Every request of a boto3 client. Those of the payment sandbox have no thread."""
+        thread = maybe_current()
+        if thread is None or thread.inside:
             return self.now_running.model.answer(call)
-        return self.now_running.send(call)
+        answer: Answer | None = thread.ask(call)
+        if answer is None:
+            raise ReadTimeoutError(endpoint_url=call.url)
+        return answer
 
     def to_provider(self, request: requests.PreparedRequest, **__: Any) -> requests.Response:
-        """Every request of the Stripe SDK."""
-        call = Call(
-            "provider",
-            f"{request.method} {request.path_url.partition('?')[0]}",
-            {},
-            str(request.body or "").encode(),
-            str(request.url),
-        )
-        return self.now_running.ask(call, request)
+        """Every request of the Stripe SDK, at the end of its HTTP library. Raises ReadTimeout."""
+        call = provider.call_to(str(request.method), str(request.url), request.headers, request.body)
+        answer: Answer | None = current().ask(call)
+        if answer is None:
+            raise requests.exceptions.ReadTimeout("no answer")
+        return provider.response(request, answer)
+
+    def to_provider_at_once(
+        self,
+        http: stripe.RequestsClient,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: str | None = None,
+    ) -> tuple[bytes, int, Mapping[str, str]]:
+        """Every request of the Stripe SDK, without its HTTP library. Raises what the SDK makes of a ReadTimeout."""
+        answer: Answer | None = current().ask(provider.call_to(method.upper(), url, headers, body))
+        if answer is None:
+            http._handle_request_error(requests.exceptions.ReadTimeout("no answer"))
+        return answer.content, answer.status, CaseInsensitiveDict(answer.headers)
 
 
 class _Even(random.Random):
@@ -187,10 +214,11 @@ class ExplorerRuntime(runtime.Runtime):
 
 
 @contextmanager
-def explorer_environment(*, keep: bool = True, others: OtherHandlers | None = None) -> Iterator[ExplorerEnvironment]:
+def explorer_environment(*, light: bool = True, others: OtherHandlers | None = None) -> Iterator[ExplorerEnvironment]:
     """Install the environment, and restore everything afterwards.
 
-    `keep`: requests and answers that botocore has translated are kept (botocore_cache.py). `others`: more handlers.
+    `light`: requests and answers skip the serialisation of botocore (clients.py) and the HTTP library of Stripe's SDK.
+    `others`: more handlers.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**ENVIRONMENT, **OF_FUNCTION["order"], "POWERTOOLS_SERVICE_NAME": "order"}.items():
@@ -205,6 +233,10 @@ def explorer_environment(*, keep: bool = True, others: OtherHandlers | None = No
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(stripe._api_requestor, "_generate_idempotency_key", it.new_id)
         patch.setattr(requests.adapters.HTTPAdapter, "send", it.to_provider)
+        if light:
+            patch.setattr(
+                stripe.RequestsClient, "request", lambda http, *request: it.to_provider_at_once(http, *request)
+            )
         # This machine's proxies and passwords are not asked for, at each request.
         patch.setattr(requests.sessions, "get_environ_proxies", lambda *_, **__: {})
         patch.setattr(requests.sessions, "get_netrc_auth", lambda _: None)
@@ -217,11 +249,12 @@ def explorer_environment(*, keep: bool = True, others: OtherHandlers | None = No
             others.put_in_place(patch, it.clock)
         level = telemetry.logger.level if hasattr(telemetry.logger, "level") else logging.INFO
         telemetry.logger.setLevel(logging.CRITICAL)
-        cache = BotocoreCache(it.send, it.new_id, keep=keep)
-        patch.setattr(BaseClient, "_make_api_call", lambda client, *call: cache.make_api_call(client, *call))
+        clients = Clients(it.send, it.new_id, light=light)
+        patch.setattr(BaseClient, "_make_api_call", lambda client, *call: clients.make_api_call(client, *call))
         try:
             yield it
         finally:
+            it.runs.close()
             runtime.install(before)
             telemetry.logger.setLevel(level)
             for cache in caches:
@@ -235,18 +268,20 @@ def _observe(patch: pytest.MonkeyPatch, it: ExplorerEnvironment) -> None:
 
     def run(self: Engine, step: Any, event: Any, deadline_ms: int, **options: Any) -> StepResult:
         result = run_engine(self, step, event, deadline_ms, **options)
-        it.now_running.facts.returned(step.record_key(event), msgspec.to_builtins(result.result))
+        key, handed_out = step.record_key(event), msgspec.to_builtins(result.result)
+        it.observe(lambda facts: facts.returned(key, handed_out))
         return result
 
     def claimed(self: Store, *arguments: Any, **named: Any) -> Claim | StoredResult:
         claim = claim_in_store(self, *arguments, **named)
         if isinstance(claim, Claim):
-            it.now_running.facts.uncertain[current().name] = claim.uncertain
+            thread, uncertain = current().name, claim.uncertain
+            it.observe(lambda facts: facts.uncertain.update({thread: uncertain}))
         return claim
 
     def count(operation: str, counts: Counter[str]) -> None:
-        for name, value in counts.items():
-            it.now_running.facts.counted[f"{operation} {name}"] += value
+        counted = {f"{operation} {name}": value for name, value in counts.items()}
+        it.observe(lambda facts: facts.count(counted))
 
     vars(run)["unobserved"], vars(claimed)["unobserved"] = run_engine, claim_in_store
     patch.setattr(Engine, "run", run)

@@ -1,28 +1,25 @@
-"""Searches all schedules of a scenario with a number of faults. Each schedule starts anew.
+"""Searches all schedules of a scenario with a number of faults.
 
 `every_schedule` is the plain search: depth first, each schedule to its end. `every_state` is the search in use: it
-takes each pair of state and move once. If a schedule reaches a known state, it continues with a move that was not taken
-from that state yet. If all moves were taken, the schedule is abandoned: everything that can follow was explored.
+takes each move of each state once. A schedule that reaches a known state is abandoned: everything that can follow is
+explored from there. The search saves each state that has several moves, and returns to it for the next move.
 A state is everything that decides what happens next, and everything that an invariant reads (Run.state).
 test_explorer.py shows that both searches find the same.
 """
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tests.schedules.environment import ExplorerEnvironment
+from tests.schedules.handler_runs import Diverged
 from tests.schedules.invariants import ALWAYS, FINALLY, Invariant, broken
 from tests.schedules.run import ALL_KINDS, Run, Stuck
 from tests.schedules.scenarios import SCENARIOS, Scenario
 
 STUCK = "stuck"  # endless deliveries
-
-
-class Diverged(AssertionError):
-    """A schedule cannot be repeated: something is not under the explorer's control."""
 
 
 Choose: TypeAlias = Callable[[Run, list[str], list[str]], str | None]  # run, moves so far, possible moves → move
@@ -89,18 +86,25 @@ def play(
     trace: list[str] | None = None,
 ) -> Played:
     """Follow the moves of `begin`, then the moves of `choose`. If `choose` returns None, the schedule is abandoned."""
-    moves: list[str] = []
-    run = Run(environment, faults)
+    run, moves = scenario.start(environment, faults, trace), list[str]()
+
+    def follow(run: Run, moves: list[str], possible: list[str]) -> str | None:
+        return begin[len(moves)] if len(moves) < len(begin) else choose(run, moves, possible)
+
+    return _continue(scenario, run, moves, follow)
+
+
+def _continue(scenario: Scenario, run: Run, moves: list[str], choose: Choose) -> Played:
+    """Make moves until no work is left, or until `choose` returns None."""
     always, at_last = _rules(scenario)
     try:
-        run = scenario.start(environment, faults, trace)
         while True:
             if not run.active:
                 wrong = broken(scenario, run, always)
                 if wrong or not run.settle():
                     return Played(moves, True, wrong or broken(scenario, run, at_last), run)
             possible = run.moves()
-            chosen = begin[len(moves)] if len(moves) < len(begin) else choose(run, moves, possible)
+            chosen = choose(run, moves, possible)
             if chosen is None:
                 return Played(moves, False, [], run)
             if chosen not in possible:
@@ -111,8 +115,6 @@ def play(
         if scenario.outcome_rules:
             return Played(moves, True, [*broken(scenario, run, scenario.outcome_rules), f"{STUCK}: {stuck}"], run)
         return Played(moves, True, [f"every_order_ends: {stuck}"], run)
-    finally:
-        run.close()
 
 
 def _rules(scenario: Scenario) -> tuple[tuple[Invariant, ...], tuple[Invariant, ...]]:
@@ -137,25 +139,36 @@ def every_schedule(environment: ExplorerEnvironment, scenario: Scenario, faults:
 
 
 def every_state(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Iterator[Played]:
-    """Search by states: take each move of each state once."""
-    left: dict[bytes, list[str]] = {}  # state → moves not taken yet, the simplest last
-    waiting: deque[tuple[bytes, list[str]]] = deque()  # states with such moves, and the moves that first led there
+    """Search by states, depth first: take each move of each state once. `Played` is valid until the next one."""
+    run, moves = scenario.start(environment, faults), list[str]()
+    known: set[bytes] = set()
+    branches: list[
+        tuple[Any, int, list[str]]
+    ] = []  # a saved run, its number of moves, its moves that are not taken yet
+    chosen: list[str] = []  # the first move after a branch
 
     def choose(run: Run, moves: list[str], possible: list[str]) -> str | None:
+        if chosen:
+            return chosen.pop()
         state = run.state()
-        if state not in left:
-            left[state] = possible[::-1]
-            if len(possible) > 1:
-                waiting.append((state, list(moves)))
-        return left[state].pop() if left[state] else None
+        if state in known:
+            return None
+        known.add(state)
+        if len(possible) > 1:
+            branches.append((run.save(), len(moves), possible[:0:-1]))
+        return possible[0]
 
-    yield play(environment, scenario, [], faults, choose)
-    while waiting:
-        state, moves = waiting[0]  # the shortest way first: it continues through states that still have moves
-        if left[state]:
-            yield play(environment, scenario, [*moves, left[state].pop()], faults, choose)
-        else:
-            waiting.popleft()
+    while True:
+        yield _continue(scenario, run, moves, choose)
+        while branches and not branches[-1][-1]:
+            branches.pop()
+        if not branches:
+            return
+        saved, length, left = branches[-1]
+        environment.run = run
+        run.restore(saved)
+        del moves[length:]
+        chosen.append(left.pop())
 
 
 def explore(

@@ -74,6 +74,19 @@ class Facts:
         body = json.loads(message.body)
         self.events[body["id"]].add(json.dumps(body["data"], sort_keys=True))
 
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Add counts of metrics."""
+        for name, value in counts.items():
+            self.counted[name] += value
+
+    def save(self) -> dict[str, Any]:
+        """Return a copy of everything, for `restore`."""
+        return {name: _copy(value) for name, value in vars(self).items()}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Return to what was saved."""
+        vars(self).update({name: _copy(value) for name, value in saved.items()})
+
     def state(self) -> object:
         """Comparable."""
         return (
@@ -95,6 +108,13 @@ _NEXT: Mapping[str, set[str]] = {
     "paid": {"paid"},
     "declined": {"declined"},
 }
+
+
+def _copy(value: Any) -> Any:
+    copied = value.copy()
+    if isinstance(value, defaultdict) and value.default_factory is set:
+        copied.update({name: set(found) for name, found in value.items()})
+    return copied
 
 
 def text(item: Item, name: str) -> str:

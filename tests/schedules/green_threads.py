@@ -13,20 +13,18 @@ from typing import Any
 import greenlet  # type: ignore[import-untyped]
 
 from tests.harness.interceptor import Killed
-from tests.schedules.dynamodb import digest
 
 
 class GreenThread:
     """A thread of production code. It runs only between `resume` and its next `park`."""
 
-    def __init__(self, process: "Process", name: str, function: Callable[[], object]) -> None:
+    def __init__(self, process: "LiveProcess", name: str, function: Callable[[], object]) -> None:
         self.process = process
         self.name = name
         self.parked_at: Any = None  # what it wants to send next
         self.ended = False
         self.ids = 0  # how many ids it has made: they are deterministic, and its own
-        self.inside = False  # in the provider's code, whose requests are not ours to interrupt
-        self.past = b""  # a digest of all that it has seen: it decides what the thread does next
+        self.inside = False  # what it sends is answered at once, and is no request of the schedule
         self._fiber = _Fiber(self, function)
 
     def resume(self, order: Any = None) -> None:
@@ -43,6 +41,15 @@ class GreenThread:
         self.parked_at = None
         return order
 
+    def ask(self, request: Any) -> Any:
+        """Return the answer to a request of the thread. Raises Killed."""
+        if self.process.dead:
+            raise Killed
+        answer = self.park(request)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
     def run(self, function: Callable[[], object]) -> None:
         """Run the function of the thread, from start to end."""
         try:
@@ -55,10 +62,6 @@ class GreenThread:
         finally:
             self.ended = True
 
-    def saw(self, *seen: object) -> None:
-        """Add an observation to the past of the thread."""
-        self.past = digest(self.past + repr(seen).encode())
-
     def new_id(self) -> str:
         """An id that depends on this thread's own past only."""
         self.ids += 1
@@ -66,18 +69,17 @@ class GreenThread:
 
 
 @dataclass
-class Process:
-    """One invocation: its threads live and die together."""
+class LiveProcess:
+    """One invocation that runs: its threads live and die together."""
 
     name: str
-    deadline_ms: int
+    skew_ms: int = 0  # how far its clock is off
+    warm: bool = True  # it has already fetched the provider's API key
     threads: list[GreenThread] = field(default_factory=list)
     dead: bool = False
     returned: bool = False
     result: Any = None
     crashed: BaseException | None = None
-    stalled: bool = False
-    skew_ms: int = 0  # how far its clock is off
     provider: Any = None  # what it caches: its payment provider's client
 
     def start(self, handler: Callable[[], Any]) -> None:
@@ -94,11 +96,6 @@ class Process:
         thread = GreenThread(self, self.name + ("" if not self.threads else str(len(self.threads))), function)
         self.threads.append(thread)
         return thread
-
-    @property
-    def parked(self) -> list[GreenThread]:
-        """The threads that have stopped and may go on."""
-        return [thread for thread in self.threads if thread.parked_at is not None]
 
     @property
     def over(self) -> bool:
@@ -162,9 +159,7 @@ class Pool:
 
     def shutdown(self, wait: bool = True) -> None:
         while wait and not all(thread.ended for thread in self._started):
-            order = self._owner.park(JOIN)
-            if isinstance(order, BaseException):
-                raise order
+            self._owner.ask(JOIN)
 
     def __enter__(self) -> "Pool":
         return self

@@ -1,9 +1,9 @@
-"""The store model behind real boto3 clients: requests are read off the wire, answers are real HTTP responses."""
+"""The store model behind real boto3 clients: requests are read off the wire, answers become real HTTP responses."""
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
@@ -22,8 +22,10 @@ QUEUES = ("orders", "payments", "emails", "orders-dlq", "payments-dlq", "emails-
 QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 SECRET = "sk_test_model"
 
-_JSON = HTTPHeaders.from_dict({"Content-Type": "application/x-amz-json-1.0"})
-_XML = HTTPHeaders.from_dict({"Content-Type": "application/xml"})
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+_JSON: Headers = (("Content-Type", "application/x-amz-json-1.0"),)
+_XML: Headers = (("Content-Type", "application/xml"),)
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,21 @@ class Call:
     body: dict[str, Any]
     raw: bytes
     url: str
+    headers: Headers = ()  # of a request to the payment provider
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one request, as it goes over the wire."""
+
+    status: int
+    content: bytes
+    headers: Headers = ()
+
+    @property
+    def said(self) -> str:
+        """The answer as text."""
+        return f"{self.status} {self.content.decode()}"
 
 
 class _Body:
@@ -63,22 +80,33 @@ class Model:
         self.queues = Queues(QUEUES, now_ms, new_id, accepted)
         self.rest = Rest(by, new_id)
 
-    def answer(self, call: Call) -> AWSResponse:
+    def save(self) -> Any:
+        """Return a copy of everything, for `restore`."""
+        return self.tables.save(), self.queues.save(), self.rest.save()
+
+    def restore(self, saved: Any) -> None:
+        """Return to what was saved."""
+        tables, queues, rest = saved
+        self.tables.restore(tables)
+        self.queues.restore(queues)
+        self.rest.restore(rest)
+
+    def answer(self, call: Call) -> Answer:
         """Apply one request."""
         try:
             match call.service:
                 case "dynamodb":
-                    return answered(call, self.tables.call(call.operation, call.body))
+                    return answered(self.tables.call(call.operation, call.body))
                 case "sqs":
-                    return answered(call, self.queues.call(call.operation, call.body))
+                    return answered(self.queues.call(call.operation, call.body))
                 case "sesv2" if call.operation == "SendEmail":
-                    return answered(call, self.rest.send_email(call.body))
+                    return answered(self.rest.send_email(call.body))
                 case "s3" if call.operation == "PutObject":
                     bucket, key = _bucket_and_key(call.url)
                     self.rest.put_object(bucket, key, call.raw)
-                    return AWSResponse(call.url, 200, _XML, _Body(b""))
+                    return Answer(200, b"", _XML)
                 case "secrets-manager" if call.operation == "GetSecretValue":
-                    return answered(call, {"SecretString": SECRET})
+                    return answered({"SecretString": SECRET})
         except Refused as refused:
             return refusal(call, refused.code, **refused.body)
         raise Unmodelled(f"{call.service} {call.operation}")
@@ -91,21 +119,30 @@ def read(event_name: str, request: AWSPreparedRequest) -> Call:
     if hasattr(content, "read"):
         content = content.read()
     raw = content if isinstance(content, bytes) else str(content or "").encode()
+    headers: Any = request.headers
+    if headers.get("Content-Encoding") == b"aws-chunked":
+        size, _, chunk = raw.partition(b"\r\n")  # one chunk, then a checksum
+        raw = chunk[: int(size, 16)]
     body = {} if service == "s3" else json.loads(raw or b"{}")
     return Call(service, operation, body, raw, request.url)
 
 
-def answered(call: Call, body: dict[str, Any]) -> AWSResponse:
+def answered(body: dict[str, Any]) -> Answer:
     """Success."""
-    return AWSResponse(call.url, 200, _JSON, _Body(json.dumps(body).encode()))
+    return Answer(200, json.dumps(body).encode(), _JSON)
 
 
-def refusal(call: Call, code: str, status: int = 400, **body: Any) -> AWSResponse:
+def refusal(call: Call, code: str, status: int = 400, **body: Any) -> Answer:
     """An error in the service's own spelling."""
     if call.service == "s3":
-        return AWSResponse(call.url, status, _XML, _Body(f"<Error><Code>{code}</Code></Error>".encode()))
-    headers = HTTPHeaders.from_dict({"Content-Type": "application/json", "x-amzn-errortype": code})
-    return AWSResponse(call.url, status, headers, _Body(json.dumps({"__type": f"aws#{code}", **body}).encode()))
+        return Answer(status, f"<Error><Code>{code}</Code></Error>".encode(), _XML)
+    headers = (("Content-Type", "application/json"), ("x-amzn-errortype", code))
+    return Answer(status, json.dumps({"__type": f"aws#{code}", **body}).encode(), headers)
+
+
+def response(call: Call, answer: Answer) -> AWSResponse:
+    """Return an answer as botocore reads it off the socket."""
+    return AWSResponse(call.url, answer.status, HTTPHeaders.from_dict(dict(answer.headers)), _Body(answer.content))
 
 
 def _bucket_and_key(url: str) -> tuple[str, str]:

@@ -6,7 +6,10 @@ To the explorer a request to it is one step; that its inside withstands concurre
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -17,14 +20,17 @@ from functions.payment_sandbox import host, store
 from tests.harness.http_lambda import function_url_event
 from tests.harness.interceptor import Context, FakeClock
 from tests.harness.provider_connection import CALLS
-from tests.schedules.green_threads import current
-from tests.schedules.model import Model
+from tests.schedules.dynamodb import Key
+from tests.schedules.expressions import Item
+from tests.schedules.handler_runs import Thread
+from tests.schedules.model import Answer, Call, Model
 
 SANDBOX_TIMEOUT_S = 5.0
+ANSWERS = 20_000  # recorded at a time: then the record begins anew, so that the memory suffices
 _open_period = store.open_period.__wrapped__
 
 
-class _Slow(BaseException):
+class TooLate(BaseException):
     """The answer comes after the caller has given up."""
 
 
@@ -36,7 +42,7 @@ def put_in_place(patch: pytest.MonkeyPatch, clock: FakeClock) -> None:
     """The sandbox on the explorer's time."""
 
     def wait(_: float) -> None:
-        raise _Slow
+        raise TooLate
 
     def die() -> None:
         raise _Gone
@@ -47,28 +53,54 @@ def put_in_place(patch: pytest.MonkeyPatch, clock: FakeClock) -> None:
     patch.setattr(host, "die", die)
 
 
-def ask(request: requests.PreparedRequest, clock: FakeClock) -> requests.Response:
-    """Let the sandbox answer. Raises requests' ReadTimeout where the answer comes too late."""
-    headers = {name: str(value) for name, value in request.headers.items()}
-    event = function_url_event(str(request.method), str(request.url), headers, str(request.body or "").encode())
-    thread = current()
-    thread.inside = True
+def ask(call: Call, clock: FakeClock) -> Answer:
+    """Let the sandbox answer. Raises TooLate."""
+    event = function_url_event(call.operation.partition(" ")[0], call.url, dict(call.headers), call.raw)
     try:
         answer = sandbox.handler(event, Context(clock, SANDBOX_TIMEOUT_S))
-    except _Slow as slow:
-        raise requests.exceptions.ReadTimeout("the provider is slow") from slow
     except _Gone:
         answer = {"statusCode": 502, "headers": {}, "body": '{"message": "Internal Server Error"}'}
-    finally:
-        thread.inside = False
-    return response(request, answer["statusCode"], answer["body"], answer["headers"])
+    return Answer(answer["statusCode"], answer["body"].encode(), tuple(answer["headers"].items()))
 
 
-def with_other_fields(answer: requests.Response, fields: Mapping[str, Any]) -> requests.Response:
+class Answers:
+    """The sandbox's answers. Each request is answered once in each state of the ledger, and then from the record."""
+
+    def __init__(self) -> None:
+        self._recorded: dict[object, tuple[Answer | None, Mapping[Key, Item | None], Mapping[str, bytes], int]] = {}
+
+    def ask(self, call: Call, clock: FakeClock, model: Model, thread: Thread) -> Answer | None:
+        """Apply a request of a thread to the ledger. Returns None if the answer comes too late."""
+        tables = model.tables
+        request = (call.operation, call.url, call.raw, call.headers)
+        asked = (request, clock.ms, tables.sums["ledger"], thread.name, thread.ids)
+        if asked in self._recorded:
+            answer, changes, tokens, ids = self._recorded[asked]
+            for key, item in changes.items():
+                tables.place("ledger", key, item)
+            for token, wanted in tokens.items():
+                tables.use_token(token, wanted)
+            thread.ids = ids
+            return answer
+        before, tokens_before = dict(tables.items["ledger"]), set(tables.tokens)
+        try:
+            answer = ask(call, clock)
+        except TooLate:
+            answer = None
+        ledger = tables.items["ledger"]
+        changes = {key: ledger.get(key) for key in before | ledger if ledger.get(key) is not before.get(key)}
+        tokens = {token: wanted for token, (_, wanted) in tables.tokens.items() if token not in tokens_before}
+        if len(self._recorded) > ANSWERS:
+            self._recorded.clear()
+        self._recorded[asked] = answer, changes, tokens, thread.ids
+        return answer
+
+
+def with_other_fields(answer: Answer, fields: Mapping[str, Any]) -> Answer:
     """The answer with these fields instead, if the request succeeded."""
-    if answer.status_code == 200:
-        answer._content = json.dumps(json.loads(answer.content) | fields).encode()
-    return answer
+    if answer.status != HTTPStatus.OK:
+        return answer
+    return replace(answer, content=json.dumps(json.loads(answer.content) | fields).encode())
 
 
 def call_of(operation: str) -> str:
@@ -83,7 +115,7 @@ def plant(model: Model, intent: Mapping[str, Any]) -> None:
     model.tables.call("PutItem", {"TableName": "ledger", "Item": item})
 
 
-def half(request: requests.PreparedRequest, clock: FakeClock, model: Model) -> requests.Response:
+def half(call: Call, clock: FakeClock, model: Model) -> Answer:
     """The provider's worker dies after its first write, which takes the key: nothing done, and the key in flight."""
     whole = model.tables.call
 
@@ -98,7 +130,7 @@ def half(request: requests.PreparedRequest, clock: FakeClock, model: Model) -> r
 
     model.tables.call = once  # type: ignore[assignment, method-assign]
     try:
-        return ask(request, clock)
+        return ask(call, clock)
     finally:
         model.tables.call = whole  # type: ignore[method-assign]
 
@@ -110,17 +142,24 @@ def forget_keys(model: Model) -> None:
         model.tables.call("DeleteItem", {"TableName": "ledger", "Key": {"pk": {"S": kind}, "sk": {"S": key}}})
 
 
-def throttled(request: requests.PreparedRequest) -> requests.Response:
+def throttled() -> Answer:
     """429, nothing done: https://docs.stripe.com/rate-limits"""
     error = {"type": "invalid_request_error", "code": "rate_limit", "message": "Too many requests."}
-    return response(request, 429, json.dumps({"error": error}), {})
+    return Answer(429, json.dumps({"error": error}).encode())
 
 
-def response(request: requests.PreparedRequest, status: int, body: str, headers: dict[str, str]) -> requests.Response:
-    """As requests would have read it off the socket."""
-    answer = requests.Response()
-    answer.status_code = status
-    answer.headers = CaseInsensitiveDict(headers)
-    answer._content = body.encode()
-    answer.request, answer.url = request, str(request.url)
-    return answer
+def call_to(method: str, url: str, headers: Mapping[str, Any], body: Any) -> Call:
+    """Return a request of the Stripe SDK as the explorer handles it."""
+    raw = body if isinstance(body, bytes) else (body or "").encode()
+    named = tuple((name, str(value)) for name, value in headers.items())
+    return Call("provider", f"{method} {urlsplit(url).path}", {}, raw, url, named)
+
+
+def response(request: requests.PreparedRequest, answer: Answer) -> requests.Response:
+    """Return an answer as requests reads it off the socket."""
+    it = requests.Response()
+    it.status_code = answer.status
+    it.headers = CaseInsensitiveDict(answer.headers)
+    it._content = answer.content
+    it.request, it.url = request, str(request.url)
+    return it

@@ -4,21 +4,18 @@ A schedule is written as its moves. `p`: a source starts a delivery. `A`: worker
 same with a fault (faults.py). `t`: time passes until the next message is visible.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-
-import requests
-from botocore.exceptions import ReadTimeoutError
 
 from tests.harness.interceptor import FakeClock, Killed
 from tests.schedules import provider
 from tests.schedules.dynamodb import Change, digest
-from tests.schedules.expressions import Unmodelled
 from tests.schedules.facts import NOBODY, Facts
 from tests.schedules.faults import Fault, possible
-from tests.schedules.green_threads import JOIN, GreenThread, Process, current, maybe_current
-from tests.schedules.model import Call, Model, answered, refusal
+from tests.schedules.green_threads import JOIN
+from tests.schedules.handler_runs import HandlerRuns, Process, Start, Thread
+from tests.schedules.model import Answer, Call, Model, answered, refusal
 from tests.schedules.services import Message
 from tests.schedules.sources import Delivery, Source, StreamSource
 from tests.schedules.trace import line
@@ -39,11 +36,13 @@ class Environment(Protocol):
     def clock(self) -> FakeClock:
         """The clock of the run."""
 
-    def handler(self, function: str) -> Callable[[dict[str, Any], Any], Any]:
-        """Return the production handler of a function."""
+    @property
+    def runs(self) -> HandlerRuns:
+        """The runs of the production handlers."""
 
-    def enter(self, function: str) -> None:
-        """Set the environment of a function before a thread of its process continues."""
+    @property
+    def provider_answers(self) -> provider.Answers:
+        """The answers of the payment provider."""
 
 
 @dataclass
@@ -53,21 +52,10 @@ class Invocation:
     process: Process
     source: Source
     delivery: Delivery
-    function: str
 
-
-@dataclass(frozen=True)
-class Deadline:
-    """Lambda's context. Lambda's clock ends the worker, not the clock of the worker."""
-
-    clock: FakeClock
-    deadline_ms: int
-    aws_request_id: str = "request"
-    function_name: str = "function"
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Return the milliseconds until the deadline."""
-        return self.deadline_ms - self.clock.ms
+    def copy(self) -> "Invocation":
+        """Return a copy that continues by itself."""
+        return Invocation(self.process.copy(), self.source, self.delivery)
 
 
 class Stuck(Exception):
@@ -100,80 +88,65 @@ class Run:
         self.clock = self.environment.clock
         self.clock.ms = START_MS
         self.facts = Facts()
-        self.model = Model(lambda: self.clock.ms, self._by, self._new_id, self._applied, self._accepted)
+        self._asking: Thread | None = None  # whose request is applied now
+        self.model = Model(lambda: self.clock.ms, self._by, self.new_id, self._applied, self._accepted)
 
     # Requests of the production code
 
-    def send(self, call: Call) -> Any:
-        """A request of a boto3 client. Raises Killed, or botocore's errors."""
-        return self._meet(call, lambda: self.model.answer(call), lambda: ReadTimeoutError(endpoint_url=call.url))
-
-    def ask(self, call: Call, request: requests.PreparedRequest) -> requests.Response:
-        """A request of the Stripe SDK. Raises Killed, or requests' errors."""
-
-        def apply(fault: Fault) -> requests.Response:
-            if fault is Fault.THROTTLED:
-                return provider.throttled(request)
-            if fault is Fault.HALF:
-                return provider.half(request, self.clock, self.model)
-            try:
-                answer = provider.ask(request, self.clock)
-                return provider.with_other_fields(answer, self.other_fields.get(provider.call_of(call.operation), {}))
-            finally:
-                if self.forgetful:
-                    provider.forget_keys(self.model)
-
-        answer: requests.Response = self._meet(call, apply, lambda: requests.exceptions.ReadTimeout("no answer"))
-        return answer
-
-    def _meet(self, call: Call, apply: Callable[..., Any], lost: Callable[[], Exception]) -> Any:
-        """Wait until the schedule continues this thread, then apply the request with its fault."""
-        thread = current()
-        if thread.process.dead:
-            raise Killed
-        order = thread.park(call)
-        if isinstance(order, BaseException):
-            raise order
-        fault: Fault = order
+    def _meet(self, thread: Thread, call: Call, fault: Fault) -> Answer | None:
+        """Apply a request with its fault. Returns None if the answer is lost or too late. Raises Killed."""
         if fault is Fault.DIES_BEFORE:
             self._trace_call(thread, call, fault, "")
             raise Killed
         try:
-            answer = self._answer(call, fault, apply)
-        except requests.exceptions.ReadTimeout:
+            answer = self._answer(call, fault)
+        except provider.TooLate:
             self.clock.advance(LOST_S)
             self._trace_call(thread, call, fault, "no answer in time")
-            raise
-        said = _said(answer)
+            thread.saw("late", self.clock.ms)
+            return None
         if fault is Fault.DIES_AFTER:
-            self._trace_call(thread, call, fault, said)
+            self._trace_call(thread, call, fault, answer.said)
             raise Killed
         if fault is Fault.ANSWER_LOST:
             self.clock.advance(LOST_S)
-            self._trace_call(thread, call, fault, said)
+            self._trace_call(thread, call, fault, answer.said)
             thread.saw("lost", self.clock.ms)
-            raise lost()
-        self._trace_call(thread, call, fault, said)
-        thread.saw(said, self.clock.ms)
+            return None
+        self._trace_call(thread, call, fault, answer.said)
+        thread.saw(answer.said, self.clock.ms)
         return answer
 
-    def _answer(self, call: Call, fault: Fault, apply: Callable[..., Any]) -> Any:
+    def _answer(self, call: Call, fault: Fault) -> Answer:
         if call.service == "provider":
-            return apply(fault)
+            return self._ask_provider(call, fault)
         if fault is Fault.THROTTLED:
             return _throttled(call)
         if fault is Fault.CONFLICT:
             return _cancelled(call, "TransactionConflict")
         if fault is Fault.HALF:
             return self._partly(call)
-        return apply()
+        return self.model.answer(call)
 
-    def _partly(self, call: Call) -> Any:
+    def _ask_provider(self, call: Call, fault: Fault) -> Answer:
+        if fault is Fault.THROTTLED:
+            return provider.throttled()
+        if fault is Fault.HALF:
+            return provider.half(call, self.clock, self.model)
+        assert self._asking
+        answer = self.environment.provider_answers.ask(call, self.clock, self.model, self._asking)
+        if self.forgetful:
+            provider.forget_keys(self.model)
+        if answer is None:
+            raise provider.TooLate
+        return provider.with_other_fields(answer, self.other_fields.get(provider.call_of(call.operation), {}))
+
+    def _partly(self, call: Call) -> Answer:
         """Answer a batch. The first entry is refused."""
         first, *rest = call.body["Entries"]
         failed = [{"Id": first["Id"], "Code": "InternalError", "SenderFault": False}]
         done = self.model.queues.call(call.operation, {**call.body, "Entries": rest}) if rest else {"Successful": []}
-        return answered(call, {"Successful": done["Successful"], "Failed": failed})
+        return answered({"Successful": done["Successful"], "Failed": failed})
 
     # Moves of the explorer
 
@@ -220,11 +193,28 @@ class Run:
             self._pass_time()
         return True
 
-    def close(self) -> None:
-        """End all running processes."""
-        for it in self.active:
-            it.process.end()
-        self.active.clear()
+    def save(self) -> Any:
+        """Return a copy of everything that a move changes, for `restore`."""
+        return (
+            {name: getattr(self, name) for name in _CHANGES},
+            self.clock.ms,
+            list(self.faults),
+            self.model.save(),
+            self.facts.save(),
+            [source.save() for source in self.sources],
+            [it.copy() for it in self.active],
+        )
+
+    def restore(self, saved: Any) -> None:
+        """Return to what was saved."""
+        fields, self.clock.ms, faults, model, facts, sources, active = saved
+        vars(self).update(fields)
+        self.faults = list(faults)
+        self.model.restore(model)
+        self.facts.restore(facts)
+        for source, found in zip(self.sources, sources, strict=True):
+            source.restore(found)
+        self.active = [it.copy() for it in active]
 
     def state(self) -> bytes:
         """Return a digest of everything that decides what can happen, and of everything that invariants read."""
@@ -233,8 +223,8 @@ class Run:
             self.faults_left,
             self.redrives_left,
             self.started,
-            sorted(self.model.tables.digests.items()),
-            sorted(self.model.tables.tokens.items()),
+            sorted(self.model.tables.sums.items()),
+            self.model.tables.tokens_sum,
             [(name, [message.state for message in found]) for name, found in self.model.queues.waiting.items()],
             sorted((key, digest(body)) for key, body in self.model.rest.objects.items()),
             self.model.rest.mails,
@@ -246,13 +236,8 @@ class Run:
 
     # Inside
 
-    def _ready(self) -> list[GreenThread]:
-        return [
-            thread
-            for it in self.active
-            for thread in it.process.parked
-            if thread.parked_at is not JOIN or all(o.ended for o in it.process.threads if o is not thread)
-        ]
+    def _ready(self) -> list[Thread]:
+        return [thread for it in self.active for thread in it.process.ready]
 
     def _stalled(self) -> list[Process]:
         """Return the stalled processes. Each may stall until one more message is visible."""
@@ -288,15 +273,14 @@ class Run:
         name = _name(self.started)
         self.started += 1
         delivery = source.take()
-        process = Process(name, self.clock.ms + int(source.timeout_s * 1000), skew_ms=self.skew_ms)
-        context = Deadline(self.clock, process.deadline_ms)
-        it = Invocation(process, source, delivery, source.function)
-        self.active.append(it)
+        deadline_ms = self.clock.ms + int(source.timeout_s * 1000)
         self._trace(f"{source.label:<4} {name:<4} {source.function} starts: {delivery.about}")
-        handler = self.environment.handler(source.function)
+        about = (source.function, name, self.clock.ms, deadline_ms, self.skew_ms, self.warm)
+        moment = self.environment.runs.start(Start(*about, delivery.event, digest(repr(delivery.event).encode())))
         self.last = name
-        self.environment.enter(source.function)
-        process.start(lambda: handler(delivery.event, context))
+        process = Process(name, deadline_ms, moment)
+        self.active.append(Invocation(process, source, delivery))
+        process.enter(moment, self.facts, self.clock)
         process.threads[0].saw(delivery.event)
 
     def _go_on(self, name: str, fault: Fault) -> None:
@@ -311,8 +295,17 @@ class Run:
             self._trace(f"{name + '~':<4} {name:<4} stalls past its lease: {self._elapsed()}")
             return
         self.last = name
-        self.environment.enter(it.function)
-        thread.resume(fault)
+        answer = None
+        if thread.parked_at is not JOIN:
+            self._asking = thread
+            try:
+                answer = self._meet(thread, thread.parked_at, fault)
+            except Killed:
+                it.process.dead = True
+                return
+            finally:
+                self._asking = None
+        it.process.enter(self.environment.runs.go_on(it.process.moment, name, answer), self.facts, self.clock)
 
     def _end(self, it: Invocation) -> None:
         process = it.process
@@ -320,14 +313,11 @@ class Run:
         if process.returned and in_flight:
             self.facts.offences.add(f"acknowledged_is_done: {process.name} returned while {in_flight} was at work")
         died = process.dead and not process.returned
-        process.end()
         self.active.remove(it)
         if died:
             self._trace(f"          {process.name} is dead")
             it.delivery.died()
         elif process.crashed is not None:
-            if isinstance(process.crashed, (AssertionError, Unmodelled)):
-                raise process.crashed
             self._trace(f"          {process.name} raised {type(process.crashed).__name__}")
             it.delivery.died()
         else:
@@ -335,12 +325,11 @@ class Run:
             it.delivery.returned(process.result)
 
     def _by(self) -> str:
-        thread = maybe_current()
-        return thread.name if thread else NOBODY
+        return self._asking.name if self._asking else NOBODY
 
-    def _new_id(self) -> str:
-        thread = maybe_current()
-        return thread.new_id() if thread else f"m{sum(map(len, self.model.queues.sent.values())) + 1}"
+    def new_id(self) -> str:
+        """Return an id that a service makes."""
+        return self._asking.new_id() if self._asking else f"m{sum(map(len, self.model.queues.sent.values())) + 1}"
 
     def _applied(self, changes: list[Change]) -> None:
         self.facts.changed(self._by(), changes)
@@ -354,7 +343,7 @@ class Run:
         if self._by() != NOBODY and not queue.endswith("-dlq"):
             self.facts.sent(message)
 
-    def _trace_call(self, thread: GreenThread, call: Call, fault: Fault, answer: str) -> None:
+    def _trace_call(self, thread: Thread, call: Call, fault: Fault, answer: str) -> None:
         if self.trace is not None:
             self.trace.append(line(thread.name, call, fault, answer))
 
@@ -366,6 +355,9 @@ class Run:
         return f"{(self.clock.ms - START_MS) / 1000:.1f} s since the start"
 
 
+_CHANGES = ("faults_left", "redrives_left", "started", "last")
+
+
 def _name(number: int) -> str:
     """A to Z, as schedules are spelled; then AA, and so on, for stories."""
     before, last = divmod(number, len(LETTERS))
@@ -373,17 +365,12 @@ def _name(number: int) -> str:
 
 
 def _threads(process: Process) -> object:
-    return [(thread.name, thread.past, thread.ended, thread.parked_at is JOIN) for thread in process.threads]
+    return [
+        (thread.name, thread.past, thread.ids, thread.ended, thread.parked_at is JOIN) for thread in process.threads
+    ]
 
 
-def _said(answer: Any) -> str:
-    if isinstance(answer, requests.Response):
-        return f"{answer.status_code} {answer.content.decode()}"
-    raw: Any = answer.raw
-    return f"{answer.status_code} {raw.content.decode()}"
-
-
-def _throttled(call: Call) -> Any:
+def _throttled(call: Call) -> Answer:
     match call.service:
         case "dynamodb" if call.operation == "TransactWriteItems":
             return _cancelled(call, "ThrottlingError")
@@ -397,7 +384,7 @@ def _throttled(call: Call) -> Any:
             return refusal(call, "ThrottlingException")
 
 
-def _cancelled(call: Call, code: str) -> Any:
+def _cancelled(call: Call, code: str) -> Answer:
     """A transaction is cancelled by its first item; a single write has an error of its own for it."""
     if call.operation != "TransactWriteItems":
         return refusal(call, f"{code}Exception")

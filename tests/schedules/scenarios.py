@@ -11,7 +11,6 @@ from typing import Any
 
 from functions.payment_sandbox import objects
 from tests.schedules import provider
-from tests.schedules.dynamodb import digest, spell
 from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.faults import Fault
 from tests.schedules.run import ALL_KINDS, Run
@@ -147,11 +146,9 @@ def seed(environment: ExplorerEnvironment, method: str, *stages: str) -> Seed:
 
 def plant(run: Run, found: Seed) -> None:
     """Start the run with this state."""
-    tables = run.model.tables
     for table, items in found.items.items():
-        tables.items[table].update(items)
         for key, item in items.items():
-            tables.digests[table, key] = digest(spell(item))
+            run.model.tables.place(table, key, item)
     run.model.rest.objects.update(found.objects)
     run.model.rest.mails.extend(found.mails)
     run.facts.committed.add(SEEDED)

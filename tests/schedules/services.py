@@ -52,6 +52,23 @@ class Queues:
         self.waiting = {name: [] for name in self.names}
         self.sent = {name: [] for name in self.names}
 
+    def save(self) -> Any:
+        """Return a copy of everything, for `restore`."""
+        waiting = {
+            name: [(message, message.visible_at, message.receives) for message in found]
+            for name, found in self.waiting.items()
+        }
+        return waiting, {name: list(found) for name, found in self.sent.items()}
+
+    def restore(self, saved: Any) -> None:
+        """Return to what was saved."""
+        waiting, sent = saved
+        for found in waiting.values():
+            for message, message.visible_at, message.receives in found:  # noqa: B007 - sets the fields of the message
+                pass
+        self.waiting = {name: [message for message, _, __ in found] for name, found in waiting.items()}
+        self.sent = {name: list(found) for name, found in sent.items()}
+
     def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request. Raises Refused."""
         queue = request["QueueUrl"].rsplit("/", 1)[-1]
@@ -145,6 +162,15 @@ class Rest:
     new_id: Callable[[], str]
     objects: dict[tuple[str, str], bytes] = field(default_factory=dict)
     mails: list[Mail] = field(default_factory=list)
+
+    def save(self) -> Any:
+        """Return a copy of everything, for `restore`."""
+        return dict(self.objects), list(self.mails)
+
+    def restore(self, saved: Any) -> None:
+        """Return to what was saved."""
+        objects, mails = saved
+        self.objects, self.mails = dict(objects), list(mails)
 
     def put_object(self, bucket: str, key: str, body: bytes) -> None:
         """PutObject: the last one stays."""

@@ -1,8 +1,8 @@
 """The sources of deliveries: a queue's mapping, the table's stream, clients of the API. They redeliver as AWS does."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 from tests.harness.sqs_records import sqs_record
 from tests.schedules.facts import Facts
@@ -35,9 +35,27 @@ class Source(Protocol):
     def state(self) -> object:
         """Return everything that decides the next delivery, except what the model holds."""
 
+    def save(self) -> dict[str, Any]:
+        """Return what changes, for `restore`."""
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Return to what was saved."""
+
+
+class _Saved:
+    """A source that keeps what changes in attributes with these names."""
+
+    CHANGES: ClassVar[tuple[str, ...]] = ()
+
+    def save(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.CHANGES}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        vars(self).update(saved)
+
 
 @dataclass
-class QueueSource:
+class QueueSource(_Saved):
     """The event source mapping of a queue, with ReportBatchItemFailures."""
 
     label: str
@@ -87,17 +105,19 @@ def _record(queue: str, message: Message) -> dict[str, Any]:
 
 
 @dataclass
-class StreamSource:
+class StreamSource(_Saved):
     """The stream of the idempotency table with the relay's filter: completed records with an outbox, in order.
 
     There is one batch at a time. If its worker dies, raises or times out, the batch is delivered again.
     """
 
+    CHANGES = ("records", "read", "busy_until")
+
     label: str
     function: str
     timeout_s: float
     now_ms: Callable[[], int]
-    records: list[dict[str, Any]] = field(default_factory=list)
+    records: tuple[dict[str, Any], ...] = ()
     read: int = 0
     busy_until: int = 0
 
@@ -105,7 +125,7 @@ class StreamSource:
         """Add a written item to the stream, if it passes the filter."""
         if image and image["status"] == {"S": "COMPLETED"} and "S" in image.get("outbox", {}):
             number = len(self.records) + 1
-            self.records.append(
+            self.records += (
                 {
                     "eventID": str(number),
                     "eventName": "MODIFY",
@@ -118,14 +138,14 @@ class StreamSource:
                         "StreamViewType": "NEW_IMAGE",
                     },
                     "eventSourceARN": "arn:aws:dynamodb:eu-west-1:123456789012:table/idempotency/stream/1",
-                }
+                },
             )
 
     def next_ms(self) -> int | None:
         return self.busy_until if self.read < len(self.records) else None
 
     def take(self) -> Delivery:
-        batch, end = self.records[self.read :], len(self.records)
+        batch, end = list(self.records[self.read :]), len(self.records)
         self.busy_until = self.now_ms() + int(self.timeout_s * 1000)
 
         def returned(_: Any) -> None:
@@ -142,8 +162,10 @@ class StreamSource:
 
 
 @dataclass
-class ClientSource:
+class ClientSource(_Saved):
     """A client of the API. It repeats its POST with the same key until the answer is final."""
+
+    CHANGES = ("next_at",)
 
     label: str
     function: str

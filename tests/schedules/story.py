@@ -116,22 +116,19 @@ class Story(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Run to the end without more faults."""
+        self.run.faults_left = 0
         try:
-            self.run.faults_left = 0
-            try:
-                while self.run.active or self.run.settle():
-                    self.run.move(self.run.moves()[0])
-            except Stuck as stuck:
-                self.check([str(stuck)])
-            if self.ordered:
-                self.check(broken(STORY, self.run, ALWAYS + FINALLY))
-                self.check(list(self.wrongly_ended()))
-            self.report.schedules += 1
-            self.report.ended += 1
-            self.report.moves += len(self.trace)
-            self.report.met.update(fault[-1] for fault in self.run.faults)
-        finally:
-            self.run.close()
+            while self.run.active or self.run.settle():
+                self.run.move(self.run.moves()[0])
+        except Stuck as stuck:
+            self.check([str(stuck)])
+        if self.ordered:
+            self.check(broken(STORY, self.run, ALWAYS + FINALLY))
+            self.check(list(self.wrongly_ended()))
+        self.report.schedules += 1
+        self.report.ended += 1
+        self.report.moves += len(self.trace)
+        self.report.met.update(fault[-1] for fault in self.run.faults)
 
     def wrongly_ended(self) -> Any:
         """Yield the orders whose final state does not fit their card."""

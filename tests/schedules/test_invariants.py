@@ -183,4 +183,3 @@ def test_a_process_that_returns_while_a_thread_of_it_works_is_reported(environme
     run.move("A1")
 
     assert {found.partition(":")[0] for found in broken(scenario, run, ALWAYS)} == {"acknowledged_is_done"}
-    run.close()

@@ -14,7 +14,7 @@ from moto.core.models import botocore_stubber
 
 from tests.harness.tables import ORDERS_TABLE
 from tests.schedules.expressions import Unmodelled
-from tests.schedules.model import Model, read
+from tests.schedules.model import Model, read, response
 from tests.schedules.random_requests import TABLES, RandomRequests
 from tools.local.ministack import MiniStack, free_port
 
@@ -49,7 +49,8 @@ def model(clock: Clock) -> Any:
     client: Any = boto3.client("dynamodb", **CLIENT)  # type: ignore[call-overload]
 
     def answer(event_name: str, request: Any, **_: Any) -> Any:
-        return it.answer(read(event_name, request))
+        call = read(event_name, request)
+        return response(call, it.answer(call))
 
     # botocore asks every handler of the event: moto's own would apply the request as well.
     client.meta.events.unregister("before-send", botocore_stubber)

@@ -15,7 +15,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from tests.schedules.botocore_cache import REAL
+from tests.schedules.clients import REAL
 from tests.schedules.dynamodb import Refused, Tables
 from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import every_state
@@ -27,11 +27,11 @@ MODEL = Tables.call
 
 
 class MotoTables:
-    """moto, brought to the model's state whenever a new schedule begins."""
+    """moto, brought to the model's state whenever the search returns to another state."""
 
     def __init__(self) -> None:
         self.client: Any = boto3.client("dynamodb", **CLIENT)  # type: ignore[call-overload]
-        self.of: Tables | None = None
+        self.sums: object = None  # of the model's tables after the last request
         self.asked = 0
         self.differences: list[str] = []
 
@@ -47,7 +47,6 @@ class MotoTables:
 
     def begin(self, tables: Tables) -> None:
         """Its tables as the model's are now."""
-        self.of = tables
         for table, key in TABLES.items():
             for item in REAL(self.client, "Scan", {"TableName": table})["Items"]:
                 REAL(self.client, "DeleteItem", {"TableName": table, "Key": {key: item[key]}})
@@ -69,7 +68,7 @@ def moto_tables(
             create_tables(it.client)
 
         def both(tables: Tables, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-            if tables is not it.of:
+            if tables.sums != it.sums:
                 it.begin(tables)
             known = request.get("ClientRequestToken") in tables.tokens or request.get("TableName") == "ledger"
             refused = None
@@ -85,6 +84,7 @@ def moto_tables(
                 theirs = it.ask(operation, request)
                 if ours != theirs:  # told at the end: production code would catch an error that is raised here
                     it.differences.append(f"{operation} {request}: {ours}, {theirs}")
+            it.sums = dict(tables.sums)
             if refused:
                 raise refused
             return answer

@@ -23,7 +23,13 @@ VARIABLES = {
     "api": CORE,
     "order": CONSUMER,
     "payment": CONSUMER
-    | {"PROVIDER_URL", "PROVIDER_SECRET_ARN", "PROVIDER_CONNECT_TIMEOUT_S", "PROVIDER_READ_TIMEOUT_S"},
+    | {
+        "PROVIDER_URL",
+        "PROVIDER_SECRET_ARN",
+        "PROVIDER_LIVEMODE",
+        "PROVIDER_CONNECT_TIMEOUT_S",
+        "PROVIDER_READ_TIMEOUT_S",
+    },
     "email": CONSUMER | {"RECEIPTS_BUCKET", "SENDER"},
     "relay": {"ROUTES", "DLQ_URL"},
     "sweep": {"ROUTES", "ORDERS_TABLE", "OPEN_ORDERS_INDEX", "SWEEP_AGE_S"},

@@ -62,6 +62,8 @@ class Facts:
         before, after = text(old, "state"), text(new, "state")
         if after not in _NEXT[before]:
             self.offences.add(f"one_final_state: order {change.key[0]} went from {before or 'nothing'} to {after}")
+        if "settling" in old and "intent_id" in moved:
+            self.offences.add(f"one_final_state: order {change.key[0]} got an intent after a person marked it")
         if "intent_id" in old and "intent_id" in moved:
             self.offences.add(f"one_final_state: order {change.key[0]} got another intent")
 

@@ -33,6 +33,7 @@ from shared.idempotency import (
     Event,
     NotDone,
     Outcome,
+    Permanent,
     RequestInDoubt,
     Step,
     StepError,
@@ -51,6 +52,7 @@ from shared.idempotency.sqs import Batch, Job, Keys
 from shared.idempotency.store import Store
 from shared.orders import Orders, writes
 from shared.orders.row import Order
+from tools.operate import settle
 
 Patch = pytest.MonkeyPatch
 
@@ -509,6 +511,44 @@ def own_intent_confirmed_instead_of_the_rows(patch: Patch) -> None:
         return intent_id if original(self, order_id, intent_id) else None
 
     wrap(patch, Orders, "save_intent_id", save_intent_id)
+
+
+@mutant("orders", scenarios=("payment-settled",), tests=(*ORDERS, *PAYMENT))
+def intent_saved_on_a_marked_row(patch: Patch) -> None:
+    def save_intent_id(original: Callable[..., str | None], self: Orders, order_id: str, intent_id: str) -> str | None:
+        found = self.get(order_id)
+        if found is None or not found.settling or found.intent_id:
+            return original(self, order_id, intent_id)
+        self.client.update_item(
+            TableName=self.table,
+            Key={"order_id": {"S": order_id}},
+            UpdateExpression="SET intent_id = :intent",
+            ConditionExpression="#state = :placed",
+            ExpressionAttributeNames={"#state": "state"},
+            ExpressionAttributeValues={":intent": {"S": intent_id}, ":placed": {"S": "placed"}},
+        )
+        return intent_id
+
+    wrap(patch, Orders, "save_intent_id", save_intent_id)
+
+
+@mutant("settle", scenarios=("payment-settled",), tests=("tests/unit/operate",))
+def settled_without_reading_the_intent_back(patch: Patch) -> None:
+    patch.setattr(settle, "_cancel", lambda ledger, intent_id, _: ledger.cancel(intent_id))
+
+
+@mutant("payment", tests=PAYMENT)
+def confirmed_although_the_row_is_marked(patch: Patch) -> None:
+    patch.setattr(payment, "_mark_of", lambda _: None)
+
+
+@mutant("payment", scenarios=("payment-refused-at-confirm",), tests=PAYMENT)
+def refusals_of_the_customers_fault_parked(patch: Patch) -> None:
+    def to_step_error(original: Callable[..., StepError], *given: Any, **named: Any) -> StepError:
+        error = original(*given, **named)
+        return Permanent(error.reason) if isinstance(error, Permanent) else error
+
+    wrap(patch, provider, "to_step_error", to_step_error)
 
 
 @mutant("payment", scenarios=("payment-other-create", "payment-other-retrieve"), tests=PAYMENT)

@@ -51,10 +51,11 @@ def outcome(call: Any, *arguments: Any) -> object:
         return type(error).__name__, str(error), error.response, error.operation_name
 
 
-def test_light_clients_send_return_and_raise_what_real_clients_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_light_clients_send_return_and_raise_what_real_clients_do() -> None:
     real = RealClients()
     operations = set()
-    with explorer_environment() as environment:
+    # The inner patch ends first. The other order would leave the environment's patch in place.
+    with explorer_environment() as environment, pytest.MonkeyPatch.context() as patch:
         light = Clients(environment.send, environment.new_id, light=True)
 
         def both(client: Any, operation: str, params: dict[str, Any]) -> Any:
@@ -65,7 +66,7 @@ def test_light_clients_send_return_and_raise_what_real_clients_do(monkeypatch: p
             real.compare(client, operation, params, call, answer)
             return clients.parsed(client, operation, answer)
 
-        monkeypatch.setattr(BaseClient, "_make_api_call", both)
+        patch.setattr(BaseClient, "_make_api_call", both)
         for name in ("order-batch", "order-refused", "payment-cold", "email-once", "relay", "api-reused"):
             for _ in every_state(environment, SCENARIOS[name], 1):
                 pass

@@ -15,6 +15,7 @@ from shared.idempotency.store import Store
 from shared.orders.audit import KINDS, NOTES
 from shared.orders.repository import Orders
 from tests.harness import runbook
+from tools.account import current_account
 
 ROOT = Path(__file__).parents[3]
 SERVICES = ("cloudformation", "dynamodb", "lambda", "logs", "s3", "secretsmanager", "sqs", "sts")
@@ -83,12 +84,15 @@ def actions_of_the_commands() -> set[str]:
     tools = ROOT / "tools"
     files = [
         *tools.glob("operate/*.py"),
-        *(tools / f"{name}.py" for name in ("account", "deployed", "queues", "tables")),
+        *(tools / f"{name}.py" for name in ("deployed", "queues", "tables")),
     ]
     source = "\n".join(
         [
             *(file.read_text() for file in files),
-            *(inspect.getsource(each) for each in (outbox, Orders.get, Orders.mark_settling, Store.claim)),
+            *(
+                inspect.getsource(each)
+                for each in (current_account, outbox, Orders.get, Orders.mark_settling, Store.claim)
+            ),
         ]
     )
     called = set(re.findall(r'\.(?:get_paginator\(")?(\w+)["(]', source))

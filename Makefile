@@ -71,7 +71,7 @@ types: $(PYTHON_PACKAGES) ## mypy --strict
 unit: $(PYTHON_PACKAGES) ## run all unit tests and every schedule with one fault (no AWS; minutes)
 	$(PYTEST) -n 2 --dist worksteal tests/schedules tests/unit
 
-verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random walks (minutes; DEEP=1 with two copies of a message: hours)
+verify: $(PYTHON_PACKAGES) ## every schedule with two faults, and long random walks (minutes; DEEP=1 also with two copies of a message)
 	@$(PY) -m tests.schedules verify $(if $(DEEP),--deep)
 
 replay: $(PYTHON_PACKAGES) ## show a schedule call by call (SCHEDULE=payment:pAAA?pBA, as a failing test prints it)

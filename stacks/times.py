@@ -14,6 +14,7 @@ SQS_RETENTION_LIMIT_S = 14 * DAY_S
 SQS_RECEIVE_LIMIT = 1000
 STREAM_AGE_LEAST_S = 60
 CALLS = "effectively-once:calls"  # key in the metadata of a function: the requests that STEP_NEEDS_S allows for
+ANSWER_S = 0.25  # for the answer of a function, its log lines and its metrics
 NO_GUARD = "effectively-once:no-guard"  # key in the metadata of a function: why its step has no guard
 
 
@@ -60,14 +61,30 @@ class RequestBudget:
         return round(self.aws * aws.request_s + self.provider * provider.request_s, 3)
 
 
+# What a queue's consumer may have to wait for after its last commit: save the result or release the claim, park the
+# message, set the visibilities of all failed records.
+AFTER_COMMIT = 3
+
+
 @dataclass(frozen=True)
 class Timing:
-    """The times of a function and its queue, derived from the requests that one step makes."""
+    """The times of a function and its queue, derived from the requests that one step makes.
+
+    An invocation has three deadlines, each earlier than the next by the requests that follow it:
+    step, one request, commit, `reserve_s`, worker. A step starts only if `step_needs_s` remain until the commit
+    deadline. All its requests are counted, from the claim to the commit.
+    """
 
     step_needs_s: float
+    reserve_s: float
     timeout_s: int
     visibility_s: int
     max_receives: int
+
+
+def reserve_s(after: int, aws: Client) -> float:
+    """Return the seconds from the commit deadline to the end of the worker: `after` AWS requests and the answer."""
+    return round(after * aws.request_s + ANSWER_S, 3)
 
 
 @dataclass(frozen=True)
@@ -76,7 +93,7 @@ class Times:
 
     aws: Client
     provider: Client
-    spare_s: float  # in addition to the requests of a step: start-up and resent requests
+    spare_s: float  # in addition to all counted requests: start-up and resent requests
     lease_skew_s: int  # largest difference between two clocks: a lease ends this much later
     outage_s: int  # an outage of this length parks no message
     backoff_base_s: int
@@ -120,15 +137,24 @@ class Times:
         return min(self.sweep_every_min * 60, LAMBDA_LIMIT_S)
 
     def timing(
-        self, calls: RequestBudget, *, window_s: int = 0, extra_s: float = 0, limit_s: int = LAMBDA_LIMIT_S
+        self,
+        calls: RequestBudget,
+        *,
+        after: int = 0,
+        window_s: int = 0,
+        extra_s: float = 0,
+        limit_s: int = LAMBDA_LIMIT_S,
     ) -> Timing:
         """Return the times of a function whose step makes the requests `calls` and takes `extra_s` in addition.
+
+        `after`: the AWS requests after its commit.
 
         Raises SettingsError if the timeout exceeds `limit_s`, if a message would come back before its lease ends, or
         if a message would expire before it is parked.
         """
         needs = round(calls.longest_s(self.aws, self.provider) + extra_s, 3)
-        timeout = math.ceil(needs + self.spare_s)
+        reserve = reserve_s(after, self.aws)
+        timeout = math.ceil(needs + reserve + self.spare_s)
         require(
             timeout <= limit_s, f"timeout {timeout} s for {calls}, limit {limit_s} s: use fewer or shorter requests"
         )
@@ -139,7 +165,7 @@ class Times:
             f"visibility {visibility} s, lease up to {lease} s: the message of a killed worker would come back "
             "before its lease ends",
         )
-        return Timing(needs, timeout, visibility, self.max_receives(visibility))
+        return Timing(needs, reserve, timeout, visibility, self.max_receives(visibility))
 
     def max_receives(self, visibility_s: int) -> int:
         """Return the smallest receive count with which a message outlives the outage.

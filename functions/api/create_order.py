@@ -38,7 +38,6 @@ OPERATION = "order.request"
 
 # An HTTP API answers for its function after 30 s. A cold start before the handler may have taken some of them.
 GATEWAY_WAITS_S = 25.0
-ANSWER_S = 0.25  # for the answer itself, its log line and its metric
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -88,14 +87,16 @@ def create_order(request: Request, correlation_id: str, remaining_ms: int) -> Re
 
 
 def _run(order: OrderRequested, caller: str, correlation_id: str, remaining_ms: int) -> StepResult:
-    left_s = min(remaining_ms / 1000, GATEWAY_WAITS_S) - ANSWER_S
-    if left_s < float(os.environ["STEP_NEEDS_S"]):
+    engine = current_engine()
+    deadline_ms = epoch_ms() + min(remaining_ms, int(GATEWAY_WAITS_S * 1000))
+    left_s = engine.left_s(deadline_ms)
+    if left_s < engine.step_needs_s:
         telemetry.count(OPERATION, {telemetry.NOT_STARTED: 1})
         raise NotWritten(f"not started with {left_s:.1f} s left")
-    return current_engine().run(
+    return engine.run(
         request_order,
         order,
-        epoch_ms() + int(left_s * 1000),
+        deadline_ms,
         correlation_id=correlation_id,
         trace=trace_header(),
         context={"caller": caller},

@@ -1,6 +1,6 @@
 """The orders API: POST /orders creates an order, GET /orders/{order_id} returns it.
 
-Environment: ORDERS_TABLE, STEP_NEEDS_S, and the variables that shared/idempotency reads.
+Environment: ORDERS_TABLE, and the variables that shared/idempotency reads.
 """
 
 import re
@@ -55,5 +55,5 @@ def _route(request: Request, correlation_id: str, remaining_ms: int) -> Response
         case "POST /orders":
             return create_order(request, correlation_id, remaining_ms)
         case "GET /orders/{id}":
-            return get_order(request, request.parameters.get("id", ""))
+            return get_order(request, request.parameters.get("id", ""), remaining_ms)
     raise Problem(404, "no-route", "Not found", "The routes are POST /orders and GET /orders/{id}.")

@@ -102,7 +102,7 @@ def _store_receipt(order: Order, email: Email) -> None:
 
 def _send(order: Order, email: Email, attempt: Attempt) -> str:
     """Send the email and return its id. Raises NotDone if too little time is left, and the errors of ses.py."""
-    attempt.require(2 * request_s())  # the send and the commit
+    attempt.require(request_s())
     if attempt.uncertain:
         logger.warning("an earlier attempt may have sent this email: it is sent once more", attempt=attempt.number)
     return send_email(

@@ -52,7 +52,7 @@ Send = Callable[[stripe.StripeClient], stripe.PaymentIntent]
 class Call:
     """One call about one order. `intent_id`: the intent that the call names; None for create.
 
-    `charges`: the call charges somebody. `requests`: the number of requests that must fit before the deadline.
+    `charges`: the call charges somebody. `then_s`: the seconds that the step needs after the call.
     """
 
     what: str
@@ -61,7 +61,7 @@ class Call:
     send: Send
     intent_id: str | None = None
     charges: bool = False
-    requests: int = 1
+    then_s: float = 0
 
     def seconds_since(self, at: str | None) -> float:
         """Return the seconds since a time of the order's row (RFC 3339)."""
@@ -81,7 +81,8 @@ class Connection:
 class Provider:
     """Payment intents. Safe to share between threads: each thread has its own connection.
 
-    A call raises NotDone instead of starting if it could not end, with the step's commit after it, before the deadline.
+    A call raises NotDone instead of starting if it could not end before the step's deadline, or if the calls that may
+    follow could not.
 
     The API key is fetched again if it is older than KEY_AGE_S, and if an answer may come from a wrong key: so a
     corrected key is used within minutes.
@@ -114,7 +115,7 @@ class Provider:
                     {"idempotency_key": key},
                 )
 
-            return self._ask(Call("create", order, attempt, send))
+            return self._ask(Call("create", order, attempt, send, then_s=request_s()))  # its id is saved on the row
 
         try:
             return create_with(order.order_id)
@@ -125,7 +126,14 @@ class Provider:
     def retrieve(self, order: Order, intent_id: str, attempt: Attempt) -> Intent:
         """Return the order's intent as it is now. Raises NotDone or Permanent."""
         return self._ask(
-            Call("retrieve", order, attempt, lambda api: api.v1.payment_intents.retrieve(intent_id), intent_id)
+            Call(
+                "retrieve",
+                order,
+                attempt,
+                lambda api: api.v1.payment_intents.retrieve(intent_id),
+                intent_id,
+                then_s=request_s(),  # the id of a new intent is saved on the row, or the row is read again
+            )
         )
 
     def confirm(self, order: Order, intent: Intent, attempt: Attempt) -> Intent:
@@ -143,8 +151,8 @@ class Provider:
                 {"idempotency_key": f"{intent.id}/confirm/{attempt.number}"},
             )
 
-        # The same attempt cancels a declined intent, so two requests must fit.
-        return self._ask(Call("confirm", order, attempt, send, intent.id, charges=True, requests=2))
+        # The same attempt cancels a declined intent.
+        return self._ask(Call("confirm", order, attempt, send, intent.id, charges=True, then_s=sum(self._timeout)))
 
     def cancel(self, order: Order, intent: Intent, attempt: Attempt) -> Intent:
         """Cancel an unpaid intent. An intent that was paid in the meantime stays paid.
@@ -180,7 +188,7 @@ class Provider:
             text = f"{call.what}: {connection.problem}"
             late = call.seconds_since(order.placed_at) >= KEY_PATIENCE_S
             raise _Refused(Permanent("api_key_unusable", text) if late else NotDone(text), another_key=True)
-        call.attempt.require(call.requests * sum(self._timeout) + request_s())
+        call.attempt.require(sum(self._timeout) + call.then_s)
         try:
             answer = call.send(connection.api)
         except stripe.StripeError as error:

@@ -17,6 +17,7 @@ from shared.idempotency import (
     logger,
     park,
     request_s,
+    reserve_s,
     runtime,
     send,
     telemetry,
@@ -42,7 +43,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
     If an event can never be sent, its record goes to the failure queue. If anything else is unsent at the deadline,
     the handler raises NotRelayed, so that Lambda retries the batch. botocore's errors from parking do the same.
     """
-    deadline_ms = epoch_ms() + context.get_remaining_time_in_millis()
+    deadline_ms = epoch_ms() + context.get_remaining_time_in_millis() - int(reserve_s() * 1000)
     records: Sequence[Record] = event["Records"]
     counts: Counter[str] = Counter()
     failed: dict[int, str] = {}  # reason by the record's position

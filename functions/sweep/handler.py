@@ -15,13 +15,12 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shared.idempotency import client, epoch_ms, logger, request_s, runtime, send, telemetry
+from shared.idempotency import client, epoch_ms, logger, request_s, reserve_s, runtime, send, telemetry
 from shared.orders import OPEN_SHARDS, Orders, orders, pending_messages
 
 OPERATION = "sweep"
 THREADS = 10
 DAY_S = 24 * 3600
-REQUESTS = 3  # for one order: read it, send its event, record that
 PASSES = 2  # a shard that could not be read is read once more at the end
 
 
@@ -44,7 +43,7 @@ def handler(_: dict[str, Any], context: Any) -> None:
     The index is read shard by shard from a random start, so that no shard is always last. A shard that cannot be read
     delays its own orders only. Raises NotSwept if an order or a shard failed.
     """
-    deadline_ms = epoch_ms() + context.get_remaining_time_in_millis()
+    deadline_ms = epoch_ms() + context.get_remaining_time_in_millis() - int(reserve_s() * 1000)
     age_s = int(os.environ["SWEEP_AGE_S"])
     run = Run(orders(), json.loads(os.environ["ROUTES"]), age_s, epoch_ms() // 1000 - age_s, deadline_ms)
     start = runtime.current().rng.randint(0, OPEN_SHARDS - 1)
@@ -85,8 +84,12 @@ class Run:
         return True
 
     def has_time(self) -> bool:
-        """Return whether one more order can be served before the deadline."""
-        return self.deadline_ms - epoch_ms() >= REQUESTS * request_s() * 1000
+        """Return whether one more order can be served before the deadline.
+
+        The requests for one order: read it, send its event to each consumer, record that.
+        """
+        sends = max(len(urls.split()) for urls in self.routes.values())
+        return self.deadline_ms - epoch_ms() >= (2 + sends) * request_s() * 1000
 
     def serve(self, order_id: str) -> End:
         """Serve one order. Its failure is logged and counted, and does not affect other orders."""

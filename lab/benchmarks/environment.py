@@ -27,6 +27,7 @@ ENVIRONMENT = {
     "RECORD_TTL_S": str(30 * 86400),
     "LEASE_SKEW_S": "2",
     "STEP_NEEDS_S": "10",
+    "RESERVE_S": "9.25",
     "BACKOFF_BASE_S": "2",
     "BACKOFF_CAP_S": "900",
     "CONCURRENCY": "10",  # the largest batch, that of the order function

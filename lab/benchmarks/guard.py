@@ -94,7 +94,7 @@ def measure(quick: bool) -> Figure:
 def _this_repo(client: Any, effects: Effects, effect: Effect) -> Callable[[Record], object]:
     clock = SystemClock()
     store = Store(client=client, table="t", clock=clock, rng=random.SystemRandom(), ttl_s=30 * 86400, request_s=3.0)
-    engine = Engine(store=store, clock=clock, skew_s=2.0)
+    engine = Engine(store=store, clock=clock, skew_s=2.0, step_needs_s=10.0, reserve_s=9.25)
 
     def nothing(order: OrderPlaced, _: Attempt, __: None = None) -> Outcome:
         return Outcome(Result(order.order_id, effects.charge(order.order_id)))

@@ -23,7 +23,7 @@ from .errors import (
 from .events import BODY_LIMIT_BYTES, CloudEvent, Event, cloudevent, decode_as, fingerprint
 from .outbox import OutgoingMessage, batches, send, unpack
 from .records import Image, text
-from .runtime import client, epoch_ms, iso, request_s
+from .runtime import client, epoch_ms, iso, request_s, reserve_s
 from .sqs import park, sqs_handler
 from .steps import Attempt, Done, Effect, Outcome, Step, Write, no_guard, step
 from .telemetry import logger, trace_header
@@ -68,6 +68,7 @@ __all__ = [
     "no_guard",
     "park",
     "request_s",
+    "reserve_s",
     "send",
     "sqs_handler",
     "step",

@@ -35,16 +35,26 @@ class StepResult(msgspec.Struct, frozen=True):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """Runs steps against one store. `skew_s`: by how many seconds the clocks of two workers may differ."""
+    """Runs steps against one store. All times are in seconds and derived in stacks/times.py.
+
+    `skew_s`: by how much the clocks of two workers may differ. `step_needs_s`: from the claim to the end of the commit,
+    if each request takes as long as it may. `reserve_s`: from the end of the commit to the end of the worker.
+    """
 
     store: Store
     clock: Clock
     skew_s: float
+    step_needs_s: float
+    reserve_s: float
     new_owner: Callable[[], str] = runtime.new_owner
 
     def lease_end(self, deadline_ms: int) -> int:
         """Return the end of a worker's lease, in epoch milliseconds: its deadline plus the clock skew."""
         return deadline_ms + int(self.skew_s * 1000)
+
+    def left_s(self, deadline_ms: int) -> float:
+        """Return the seconds until the commit deadline. A step may start if they are at least `step_needs_s`."""
+        return (deadline_ms - self.clock.now_ms()) / 1000 - self.reserve_s
 
     def run(
         self,
@@ -58,12 +68,14 @@ class Engine(msgspec.Struct, frozen=True):
     ) -> StepResult:
         """Run a step to its outcome, or raise one of the errors of errors.py.
 
-        `deadline_ms`: epoch milliseconds at which Lambda stops the worker. `trace`: X-Ray header for the emitted
-        events. `context`: facts of the request for the step that are not part of the event.
+        `deadline_ms`: epoch milliseconds at which Lambda stops the worker. Claim, step and commit have earlier
+        deadlines: each leaves the time for all that follows. `trace`: X-Ray header for the emitted events.
+        `context`: facts of the request for the step that are not part of the event.
         An unexpected exception of a step with an external effect is raised as Unknown.
         """
         key = step.record_key(event)
-        attempt = Attempt(key, 1, False, correlation_id, deadline_ms, self.clock, context or {})
+        commit_ms = deadline_ms - int(self.reserve_s * 1000)
+        attempt = Attempt(key, 1, False, correlation_id, commit_ms - self._request_ms, self.clock, context or {})
         if step.effect is Effect.NONE:
             return self._run_once(step, event, attempt, trace)
         try:
@@ -73,7 +85,7 @@ class Engine(msgspec.Struct, frozen=True):
                 owner=self.new_owner(),
                 lease_until_ms=self.lease_end(deadline_ms),
                 correlation_id=correlation_id,
-                deadline_ms=deadline_ms,
+                deadline_ms=commit_ms - int(self.step_needs_s * 1000) + self._request_ms,
             )
         except RequestInDoubt as error:
             error.claim_kept = True
@@ -100,6 +112,10 @@ class Engine(msgspec.Struct, frozen=True):
         replayed = already_applied or isinstance(found, Done)
         return StepResult(outcome.result, replayed, claim.attempt, claim.uncertain)
 
+    @property
+    def _request_ms(self) -> int:
+        return int(self.store.request_s * 1000)
+
     def _perform(self, step: Step[Any], event: Event, attempt: Attempt, claim: Claim) -> Outcome | Done:
         """Call the guard and the step. The claim is released only if it is known that the attempt had no effect."""
         try:
@@ -119,12 +135,13 @@ class Engine(msgspec.Struct, frozen=True):
         data = encode_result(outcome.result, claim.key)
         events = _outbox(outcome, attempt, trace)
         try:
-            return self.store.commit(claim, data, events, outcome.writes, attempt.deadline_ms)
+            return self.store.commit(claim, data, events, outcome.writes, attempt.deadline_ms + self._request_ms)
         except (StoreError, EffectWithoutState) as error:  # the result is used after a person has repaired the row
             error.claim_kept = True
             if claim.saved_result is None:
+                until_ms = attempt.deadline_ms + 2 * self._request_ms
                 try:
-                    self.store.save_result(claim, fingerprint(event), data, deadline_ms=attempt.deadline_ms)
+                    self.store.save_result(claim, fingerprint(event), data, deadline_ms=until_ms)
                 except (Superseded, StoreError) as save_error:
                     error.add_note(f"result not saved: {save_error!r}")
             raise
@@ -148,7 +165,7 @@ class Engine(msgspec.Struct, frozen=True):
             outbox=_outbox(outcome, attempt, trace),
             writes=outcome.writes,
             correlation_id=attempt.correlation_id,
-            deadline_ms=attempt.deadline_ms,
+            deadline_ms=attempt.deadline_ms + self._request_ms,
         )
         if isinstance(found, StoredResult):
             return StepResult(found.result, replayed=True)
@@ -176,4 +193,11 @@ def _from_environment(here: runtime.Runtime) -> Engine:
         ttl_s=int(os.environ["RECORD_TTL_S"]),
         request_s=runtime.request_s(),
     )
-    return Engine(store, here.clock, skew_s=float(os.environ["LEASE_SKEW_S"]), new_owner=here.new_owner)
+    return Engine(
+        store,
+        here.clock,
+        skew_s=float(os.environ["LEASE_SKEW_S"]),
+        step_needs_s=float(os.environ["STEP_NEEDS_S"]),
+        reserve_s=runtime.reserve_s(),
+        new_owner=here.new_owner,
+    )

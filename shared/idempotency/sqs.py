@@ -206,7 +206,6 @@ class Consumer(msgspec.Struct, frozen=True):
     queue_url: str
     dlq_url: str
     concurrency: int  # steps at a time
-    step_needs_s: float  # the longest duration of a step: it is not started with less time left
     backoff_base_s: int
     backoff_cap_s: int
     body_limit_bytes: int  # a larger message is parked without being read
@@ -240,7 +239,6 @@ def _from_environment(here: runtime.Runtime) -> Consumer:
         queue_url=os.environ["QUEUE_URL"],
         dlq_url=os.environ["DLQ_URL"],
         concurrency=int(os.environ["CONCURRENCY"]),
-        step_needs_s=float(os.environ["STEP_NEEDS_S"]),
         backoff_base_s=int(os.environ["BACKOFF_BASE_S"]),
         backoff_cap_s=int(os.environ["BACKOFF_CAP_S"]),
         body_limit_bytes=int(os.environ.get("BODY_LIMIT_BYTES", BODY_LIMIT_BYTES)),
@@ -346,11 +344,11 @@ class Batch:
         job.event = event
 
     def _has_time(self, job: Job) -> bool:
-        """Return whether the step can still end before the deadline. Otherwise the job is retried."""
-        left_s = (self.deadline_ms - self.consumer.runtime.clock.now_ms()) / 1000
-        if left_s < self.consumer.step_needs_s:
+        """Return whether the step can still commit in time. Otherwise the job is retried."""
+        engine = self.consumer.engine
+        left_s, needs_s = engine.left_s(self.deadline_ms), engine.step_needs_s
+        if left_s < needs_s:
             job.counts[telemetry.NOT_STARTED] += 1
-            needs_s = self.consumer.step_needs_s
             logger.info("not started", operation=self.step.operation, left_s=left_s, needs_s=needs_s)
             self._retry(job)
             return False
@@ -418,7 +416,7 @@ class Batch:
         job.retry_in_s = self.consumer.delay_s(job)
 
     def _delay(self, failed: list[Job]) -> None:
-        """Set the visibility of each failed record. If the call fails, the records come back later instead."""
+        """Set the visibility of each failed record. Without time, or if a call fails, the records come back later."""
         entries = [
             {
                 "Id": str(n),
@@ -428,6 +426,10 @@ class Batch:
             for n, job in enumerate(failed)
         ]
         for start in range(0, len(entries), 10):
+            # Only a step that overran its deadline leaves too little time. Then the answer comes first.
+            if self.deadline_ms - self.consumer.runtime.clock.now_ms() < self.consumer.engine.store.request_s * 1000:
+                logger.warning("no back-off", error="no time left")
+                return
             try:
                 answer = self.consumer.sqs.change_message_visibility_batch(
                     QueueUrl=self.consumer.queue_url,

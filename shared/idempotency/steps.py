@@ -55,7 +55,7 @@ class Attempt(msgspec.Struct, frozen=True):
     number: int  # 1 for the first claim of the key
     uncertain: bool  # an earlier attempt may have had its effect: ask the other service before repeating the effect
     correlation_id: str
-    deadline_ms: int  # epoch milliseconds at which Lambda stops the worker
+    deadline_ms: int  # epoch milliseconds at which the step's requests must have ended. The commit has its own time
     clock: Clock
     context: Mapping[str, str] = {}  # facts of the request that are not part of the event, such as the caller
     saved_result: Any = None  # of an earlier attempt that had its effect and could not commit: do not repeat the effect
@@ -66,7 +66,7 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.clock.now_ms()
 
     def require(self, seconds: float) -> None:
-        """Raise NotDone unless this many seconds remain. Call it immediately before an effect."""
+        """Raise NotDone unless this many seconds remain for the step. Call it immediately before an effect."""
         left_s = (self.deadline_ms - self.now_ms) / 1000
         if left_s < seconds:
             raise NotDone(f"{left_s:.1f} s left, {seconds:.1f} s needed")

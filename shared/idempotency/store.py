@@ -284,7 +284,8 @@ class Store(msgspec.Struct, frozen=True):
     ) -> T | bool:
         """Write the record and the business writes in one transaction.
 
-        A write whose facts the row already holds is left out of a second transaction.
+        A write whose facts the row already holds is left out of a second transaction. Raises NotWritten if the deadline
+        is too near for another transaction.
         """
         left = list(writes)
         while True:
@@ -303,6 +304,8 @@ class Store(msgspec.Struct, frozen=True):
                     if error := left[position - 1].on_conflict(row):
                         raise error from refused
                 left = [write for position, write in enumerate(left, 1) if position not in refused.images]
+                if self.clock.now_ms() + self.request_s * 1000 > deadline_ms:
+                    raise NotWritten("no time for a transaction without the applied writes") from refused
             else:
                 return len(left) < len(writes)
 

@@ -11,7 +11,7 @@ from stacks.checks.mappings import TIMEOUT_DEFAULT_S, VISIBILITY_DEFAULT_S
 from stacks.checks.model import Finding, Model, Resource, number, shown
 from stacks.checks.queues import retention_s
 from stacks.checks.wiring import FUNCTION, Source, consumed_queues, environment
-from stacks.times import CALLS, Client, RequestBudget, SettingsError
+from stacks.times import AFTER_COMMIT, CALLS, Client, RequestBudget, SettingsError, reserve_s
 
 BATCH_DEFAULT = 10
 
@@ -76,8 +76,9 @@ def messages_are_parked_before_they_expire(model: Model) -> Iterator[Finding]:
 
 
 def requests_of_a_step_fit_its_lease(model: Model) -> Iterator[Finding]:
-    """Client timeouts x requests <= STEP_NEEDS_S < function timeout, and the lease ends before the message is back.
+    """Client timeouts x requests <= STEP_NEEDS_S, and STEP_NEEDS_S + RESERVE_S < function timeout.
 
+    RESERVE_S covers the requests after the last commit, and the lease ends before the message is back.
     The metadata of a function contains the number of requests of one step. Without this metadata, the check counts
     one request of each client. The clients of the layer never retry by themselves.
     """
@@ -85,7 +86,7 @@ def requests_of_a_step_fit_its_lease(model: Model) -> Iterator[Finding]:
         variables = environment(function)
         if "STEP_NEEDS_S" not in variables:
             continue
-        names = ["CLIENT_CONNECT_TIMEOUT_S", "CLIENT_READ_TIMEOUT_S", "STEP_NEEDS_S", "LEASE_SKEW_S"]
+        names = ["CLIENT_CONNECT_TIMEOUT_S", "CLIENT_READ_TIMEOUT_S", "STEP_NEEDS_S", "RESERVE_S", "LEASE_SKEW_S"]
         provider = [name for name in ("PROVIDER_CONNECT_TIMEOUT_S", "PROVIDER_READ_TIMEOUT_S") if name in variables]
         times_s = {name: number(variables.get(name)) for name in names + provider}
         timeout = function.number("Timeout", default=TIMEOUT_DEFAULT_S)
@@ -110,41 +111,58 @@ def _contradictions(model: Model, function: Resource, times_s: dict[str, float],
     provider = Client(times_s.get("PROVIDER_CONNECT_TIMEOUT_S", 0), times_s.get("PROVIDER_READ_TIMEOUT_S", 0))
     calls = RequestBudget(**function.body.get("Metadata", {}).get(CALLS) or {"aws": 1, "provider": 1})
     requests_s, needs = calls.longest_s(client, provider), times_s["STEP_NEEDS_S"]
-    skew = times_s["LEASE_SKEW_S"]
+    skew, reserve = times_s["LEASE_SKEW_S"], times_s["RESERVE_S"]
+    sources = [(queue, source) for queue, source in consumed_queues(model) if source.function == function]
+    after = _requests_after_the_commit([source for _, source in sources])
     if requests_s > needs:
         yield (
             f"{calls.aws} requests of {shown(client.request_s)} s and {calls.provider} to a provider of "
             f"{shown(provider.request_s)} s = {shown(requests_s)} s, STEP_NEEDS_S {shown(needs)}"
         )
-    if needs >= timeout:
-        yield f"STEP_NEEDS_S {shown(needs)}, function timeout {shown(timeout)} s: no step has enough time to start"
+    if reserve < (least := reserve_s(after, client)):
+        yield (
+            f"{after} requests of {shown(client.request_s)} s after the last commit and the answer take "
+            f"{shown(least)} s, RESERVE_S {shown(reserve)}"
+        )
+    if needs + reserve >= timeout:
+        yield (
+            f"STEP_NEEDS_S {shown(needs)}, RESERVE_S {shown(reserve)}, function timeout {shown(timeout)} s: "
+            "no step has enough time to start"
+        )
     if skew < 1:
         yield f"LEASE_SKEW_S {shown(skew)}: must be at least 1, because clocks differ"
-    for queue, source in consumed_queues(model):
+    for queue, _ in sources:
         visibility = queue.number("VisibilityTimeout", default=VISIBILITY_DEFAULT_S)
-        if source.function == function and visibility is not None and visibility <= timeout + skew:
+        if visibility is not None and visibility <= timeout + skew:
             yield (
                 f"lease of up to {shown(timeout)} s timeout + LEASE_SKEW_S {shown(skew)}, visibility timeout of "
                 f"{queue.path} {shown(visibility)} s: the message of a killed worker comes back before its lease ends"
             )
 
 
+def _requests_after_the_commit(sources: list[Source]) -> int:
+    """Return the number of requests of a queue's consumer. One request sets the visibilities of ten messages."""
+    batches = [source.mapping.number("BatchSize", default=BATCH_DEFAULT) or BATCH_DEFAULT for source in sources]
+    return max((AFTER_COMMIT - 1 + math.ceil(batch / 10) for batch in batches), default=0)
+
+
 def batches_fit_the_function_timeout(model: Model) -> Iterator[Finding]:
-    """ceil(BatchSize / CONCURRENCY) x STEP_NEEDS_S <= function timeout."""
+    """ceil(BatchSize / CONCURRENCY) x STEP_NEEDS_S + RESERVE_S <= function timeout."""
     for _, source in consumed_queues(model):
         variables = environment(source.function)
         if source.function is None or "CONCURRENCY" not in variables:
             continue
-        threads, needs = number(variables["CONCURRENCY"]), number(variables.get("STEP_NEEDS_S"))
+        threads = number(variables["CONCURRENCY"])
+        needs, reserve = number(variables.get("STEP_NEEDS_S")), number(variables.get("RESERVE_S"))
         batch = source.mapping.number("BatchSize", default=BATCH_DEFAULT)
         timeout = source.function.number("Timeout", default=TIMEOUT_DEFAULT_S)
-        if not threads or needs is None or batch is None or timeout is None:
+        if not threads or needs is None or reserve is None or batch is None or timeout is None:
             size = source.mapping.get("BatchSize")
             says = f"CONCURRENCY {variables['CONCURRENCY']}, BatchSize {size} cannot be read before the deployment"
-        elif (needed_s := math.ceil(batch / threads) * needs) > timeout:
+        elif (needed_s := math.ceil(batch / threads) * needs + reserve) > timeout:
             says = (
-                f"batch of {shown(batch)} in {shown(threads)} threads (CONCURRENCY) at {shown(needs)} s a step = "
-                f"{shown(needed_s)} s, function timeout {shown(timeout)} s"
+                f"batch of {shown(batch)} in {shown(threads)} threads (CONCURRENCY) at {shown(needs)} s a step, "
+                f"with RESERVE_S {shown(reserve)} = {shown(needed_s)} s, function timeout {shown(timeout)} s"
             )
         else:
             continue

@@ -126,4 +126,5 @@ def step_environment(settings: Settings, timing: Timing, *, idempotency: str, or
         "RECORD_TTL_S": seconds(settings.times.record_ttl_s),
         "LEASE_SKEW_S": seconds(settings.times.lease_skew_s),
         "STEP_NEEDS_S": seconds(timing.step_needs_s),
+        "RESERVE_S": seconds(timing.reserve_s),
     }

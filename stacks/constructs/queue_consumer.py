@@ -16,7 +16,7 @@ from stacks.constructs.function import AppFunction, allow, seconds, step_environ
 from stacks.constructs.queues import message_limit_bytes, private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import StatefulStack
-from stacks.times import RequestBudget
+from stacks.times import AFTER_COMMIT, RequestBudget
 
 
 class QueueConsumer(Construct):
@@ -53,7 +53,7 @@ class QueueConsumer(Construct):
         super().__init__(scope, queue.capitalize())
         self.name, self.consumes, self.calls, self.claims = queue, consumes, calls, claims
         throughput, times = settings.throughput(function), settings.times
-        self.timing = timing = times.timing(calls, window_s=throughput.window_s)
+        self.timing = timing = times.timing(calls, after=AFTER_COMMIT, window_s=throughput.window_s)
         name = queue_name(settings, f"{name_prefix}-{queue}" if name_prefix else queue)
 
         self.dlq = private_queue(

@@ -18,7 +18,7 @@ from stacks.constructs.queue_consumer import QueueConsumer
 from stacks.constructs.queues import private_queue, queue_name
 from stacks.settings import Settings
 from stacks.stateful import OPEN_ORDERS, StatefulStack
-from stacks.times import RequestBudget
+from stacks.times import ANSWER_S, RequestBudget
 
 # A completed record with events to send. A filter matches leaf values only, therefore the outbox is one string.
 OUTBOX_FILTER = {"dynamodb": {"NewImage": {"status": {"S": ["COMPLETED"]}, "outbox": {"S": [{"exists": True}]}}}}
@@ -52,7 +52,11 @@ class Relay(Construct):
             "relay",
             settings=settings,
             timeout_s=timing.timeout_s,
-            environment={**_routes(self, routes), "DLQ_URL": self.failures.queue_url},
+            environment={
+                **_routes(self, routes),
+                "DLQ_URL": self.failures.queue_url,
+                "RESERVE_S": seconds(timing.reserve_s),
+            },
             permissions=[
                 allow(
                     data.outbox_stream_arn,
@@ -104,6 +108,7 @@ class Sweep(Construct):
                 "ORDERS_TABLE": data.orders.table_name,
                 "OPEN_ORDERS_INDEX": OPEN_ORDERS,
                 "SWEEP_AGE_S": seconds(settings.times.sweep_age_s),
+                "RESERVE_S": seconds(ANSWER_S),
             },
             permissions=[
                 allow(f"{data.orders.table_arn}/index/{OPEN_ORDERS}", "dynamodb:Query"),

@@ -120,7 +120,8 @@ def _route_of(method: str, path: str) -> tuple[str, dict[str, str]]:
 
 
 @pytest.fixture
-def api(world: World) -> Iterator[Api]:
+def api(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    monkeypatch.setenv("RESERVE_S", "0.25")
     log = io.StringIO()
     out = logger.registered_handler
     assert isinstance(out, logging.StreamHandler)

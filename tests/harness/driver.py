@@ -44,14 +44,14 @@ Handler = Callable[[dict[str, Any], Any], Any]
 
 @dataclass
 class Consumer:
-    """A queue's function. Seconds: what its step needs at most, and its timeout."""
+    """A queue's function. Seconds: what its step needs at most, and its timeout, with the reserve of 9.25 s."""
 
     handler: Handler
     needs_s: int
     timeout_s: int
 
 
-CONSUMERS = {"orders": Consumer(order, 3, 8), "payments": Consumer(payment, 75, 80), "emails": Consumer(email, 15, 20)}
+CONSUMERS = {"orders": Consumer(order, 3, 18), "payments": Consumer(payment, 75, 90), "emails": Consumer(email, 15, 30)}
 
 
 @dataclass(eq=False)
@@ -97,11 +97,17 @@ class Pipeline:
     def post(self, key: str, *, payment_method: str = "pm_card_visa", headers: dict[str, str] | None = None) -> str:
         """An order by the API; its id."""
         order = samples.requested(payment_method=payment_method)
-        self.setenv("STEP_NEEDS_S", "3")
+        self.set_times(3, after_commit_s=0)
         new = {name: value for name, value in msgspec.to_builtins(order).items() if name != "order_id"}
         answered = self.api.post(new, key, headers=headers or {})
         assert answered.status == 202, answered.text
         return str(answered.json["order_id"])
+
+    def set_times(self, needs_s: int, after_commit_s: int) -> None:
+        """Set the seconds that the next function's step needs, and those of its requests after the commit."""
+        self.setenv("STEP_NEEDS_S", str(needs_s))
+        self.setenv("RESERVE_S", str(after_commit_s + 0.25))
+        new_consumer()
 
     def put(self, body: str, queue: str = "orders") -> None:
         """A message, from a producer or by a redrive."""
@@ -136,6 +142,7 @@ class Pipeline:
 
     def sweep(self) -> None:
         """The schedule comes round."""
+        self.set_times(0, after_commit_s=0)
         sweep(samples.sample_event("sweep"), self.world.context(60))
 
     # What AWS does
@@ -150,6 +157,7 @@ class Pipeline:
         self.setenv("DLQ_URL", self.world.queues["relay-dlq"])
         try:
             if wanted:
+                self.set_times(0, after_commit_s=0)
                 relay({"Records": wanted}, self.world.context(10))
         except (Killed, NotRelayed):
             self.relays_failed += 1
@@ -227,8 +235,7 @@ class Pipeline:
         consumer = CONSUMERS[queue]
         self.setenv("QUEUE_URL", self.world.queues[queue])
         self.setenv("DLQ_URL", self.world.queues[f"{queue}-dlq"])
-        self.setenv("STEP_NEEDS_S", str(consumer.needs_s))
-        new_consumer()
+        self.set_times(consumer.needs_s, after_commit_s=9)
         self._waits.clear()
         failed = {delivery.message_id for delivery in batch}  # as long as nobody says otherwise
         with suppress(Killed):

@@ -21,7 +21,7 @@ from tests.harness import driver, samples
 from tests.harness.driver import SWEEP_AGE_S, Pipeline
 from tests.harness.interceptor import Fault, answer_lost, cancelled, meanwhile, never_sent, refused
 from tests.harness.lost_messages import some_refused
-from tests.harness.moto_world import SERVICES, World, new_consumer
+from tests.harness.moto_world import SERVICES, World
 from tests.harness.observations import Log
 from tests.harness.payment_fixtures import sandbox_client
 from tests.harness.synth import Consumer, Synthesised
@@ -163,7 +163,7 @@ class Paths:
     def api(self) -> None:
         """Placed, replayed, refused, shown; too late, in conflict, not known."""
         api, wire = self.pipeline.api, self.world.wire
-        self.pipeline.setenv("STEP_NEEDS_S", "3")
+        self.pipeline.set_times(3, after_commit_s=0)
         order_id = api.post(_new(), "k-3").json["order_id"]
         api.post(_new(), "k-3")
         api.post(_new(quantity=7), "k-3")
@@ -227,8 +227,7 @@ class Paths:
         self._queue = queue
         self.pipeline.setenv("QUEUE_URL", self.world.queues[queue])
         self.pipeline.setenv("DLQ_URL", self.world.queues[f"{queue}-dlq"])
-        self.pipeline.setenv("STEP_NEEDS_S", "10")
-        new_consumer()
+        self.pipeline.set_times(10, after_commit_s=9)
 
     def give(self, message: Event | str, seconds: float = WORKER_S) -> None:
         """Hand a message to the queue's function."""

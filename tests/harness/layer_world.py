@@ -14,7 +14,7 @@ import pytest
 from moto import mock_aws
 from moto.sqs.models import sqs_backends
 
-from shared.idempotency import Engine, client, runtime
+from shared.idempotency import Engine, client, current_engine, runtime
 from shared.idempotency.sqs import current_consumer
 from shared.idempotency.store import Store
 from tests.harness.interceptor import Context, FakeClock, Wire
@@ -33,6 +33,7 @@ ENVIRONMENT = {
     "RECORD_TTL_S": str(30 * 86400),
     "LEASE_SKEW_S": "2",
     "STEP_NEEDS_S": "10",
+    "RESERVE_S": "9.25",
     "BACKOFF_BASE_S": "2",
     "BACKOFF_CAP_S": "900",
     "CONCURRENCY": "4",
@@ -108,7 +109,7 @@ class World:
     @property
     def engine(self) -> Engine:
         """An engine as the functions make it, on this world's clock."""
-        return Engine(store=self.store, clock=self.clock, skew_s=2.0)
+        return Engine(store=self.store, clock=self.clock, skew_s=2.0, step_needs_s=10.0, reserve_s=9.25)
 
 
 @contextmanager
@@ -147,8 +148,9 @@ def create_table(dynamodb: Any, name: str, key: str) -> None:
 
 
 def new_consumer() -> None:
-    """Make the process's consumer anew when it is next used: the environment has changed."""
-    runtime.current()._singles.pop(current_consumer, None)
+    """Make the process's consumer and engine anew when they are next used: the environment has changed."""
+    for single in (current_consumer, current_engine):
+        runtime.current()._singles.pop(single, None)
 
 
 @pytest.fixture

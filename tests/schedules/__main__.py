@@ -13,6 +13,7 @@ from os import cpu_count
 from pathlib import Path
 
 from tests.schedules.environment import OtherHandlers, explorer_environment
+from tests.schedules.equivalence import compare
 from tests.schedules.explorer import Report, explore, replay
 from tests.schedules.mutant_runs import run_all
 from tests.schedules.scenarios import SCENARIOS, Scenario
@@ -25,8 +26,8 @@ TWO_FAULTS = (
     *("payment-refused-at-create", "payment-refused-at-confirm", "payment-wrong-key"),
     *("order-batch", "order-refused", "order", "relay", "api", "api-reused"),
 )
-# Two faults in what is longer, or with two copies of a message on top: hours.
-DEEP = ("chain", "payment", "payment-declined", "email", "email-declined")
+# Two faults in what is longer, or with two copies of a message on top. The longest searches come first.
+DEEP = ("payment-declined", "payment", "email", "email-declined", "chain")
 ONE_FAULT = (
     *("pipeline", "chain-twice", "payment-forgetful", "payment-another"),
     *("payment-slow", "payment-error-before", "payment-error-after", "payment-drop"),
@@ -34,6 +35,12 @@ ONE_FAULT = (
 WALKED = (
     *("pipeline", "chain-twice", "payment", "payment-declined", "payment-forgetful", "payment-slow", "payment-drop"),
     *("email", "order-batch"),
+)
+# Each schedule once more with real clients and new runs of the handlers: scenario, faults.
+COMPARED = (
+    *(("payment-once", 1), ("payment-declined-once", 1), ("email-once", 1), ("email", 1), ("chain", 1)),
+    *(("order-batch", 1), ("order-refused", 1), ("relay", 1), ("api-reused", 1)),
+    *(("order", 2), ("relay", 2)),
 )
 STEPS = 60  # of a story
 WRITTEN = Path("build/verify.json")
@@ -48,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     long = commands.add_parser("verify")
     long.add_argument("--walks", type=int, default=1000, help="random walks for each scenario, and stories")
     long.add_argument("--seed", type=int, default=1, help="of the first walk; printed with what it breaks")
-    long.add_argument("--deep", action="store_true", help="also two faults where there are two copies (hours)")
+    long.add_argument("--deep", action="store_true", help="also two faults where there are two copies")
     mutants = commands.add_parser("mutants")
     mutants.add_argument("names", nargs="*", help="all, if none is named")
     chosen = parser.parse_args(arguments)
@@ -56,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         case "replay":
             return show_schedule(chosen.schedule)
         case "verify":
-            return verify(chosen.walks, chosen.seed, (*TWO_FAULTS, *(DEEP if chosen.deep else ())))
+            return verify(chosen.walks, chosen.seed, (*(DEEP if chosen.deep else ()), *TWO_FAULTS))
     return run_all(chosen.names)
 
 
@@ -90,11 +97,12 @@ def _stories(stories: int) -> Report:
 
 
 def verify(walks: int, seed: int, two_faults: Sequence[str]) -> int:
-    """Explore two faults for each handler, one fault for long scenarios, and random walks. Uses all processors."""
+    """Explore two faults for each handler and one fault for long scenarios, compare, and walk. Uses all processors."""
     begun = time.monotonic()
     jobs: list[tuple[Callable[..., Report], tuple[object, ...]]] = [
         *((_explore, (name, 2)) for name in two_faults),
         *((_explore, (name, 1)) for name in ONE_FAULT),
+        *((compare, scenario_and_faults) for scenario_and_faults in COMPARED),
         *((_walk, (name, walks, seed)) for name in WALKED),
         (_stories, (walks,)),
     ]

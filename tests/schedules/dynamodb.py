@@ -4,10 +4,11 @@ One caller at a time (the explorer's baton sees to that). Checked against moto a
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import msgspec
 
 from tests.schedules import expressions
 from tests.schedules.expressions import Invalid, Item, Names, Unmodelled
@@ -140,7 +141,7 @@ class Tables:
         token = request.get("ClientRequestToken")
         if token is not None and not 1 <= len(token) <= 36:
             raise Invalid("ClientRequestToken must have 1 to 36 characters")
-        wanted = digest(json.dumps(request["TransactItems"], sort_keys=True).encode())
+        wanted = digest(msgspec.json.encode(request["TransactItems"], order="sorted"))
         if token in self.tokens and self.now_ms() - self.tokens[token][0] < TOKEN_LIFE_MS:
             if self.tokens[token][1] != wanted:
                 raise Refused("IdempotentParameterMismatchException", "the token was used for another request")
@@ -350,7 +351,7 @@ def _canonical_value(value: dict[str, Any]) -> dict[str, Any]:
 
 def spell(item: Item) -> bytes:
     """An item as text; its length is about what DynamoDB counts, names and values in UTF-8."""
-    return json.dumps(item, sort_keys=True, ensure_ascii=False).encode()
+    return msgspec.json.encode(item, order="sorted")
 
 
 def _mark(*content: object) -> int:

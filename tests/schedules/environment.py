@@ -67,7 +67,7 @@ ENVIRONMENT = {
 
 def _of_queue(name: str, needs_s: float) -> dict[str, str]:
     urls = {"QUEUE_URL": QUEUE_URL + name, "DLQ_URL": f"{QUEUE_URL}{name}-dlq"}
-    return {**urls, "STEP_NEEDS_S": str(needs_s)}
+    return {**urls, "STEP_NEEDS_S": str(needs_s), "RESERVE_S": "2.05"}
 
 
 # What differs from function to function; steps need requests x (connect + read).
@@ -75,9 +75,9 @@ OF_FUNCTION = {
     "order": _of_queue("orders", 0.6),
     "payment": _of_queue("payments", 4 * 0.6 + 3 * 1.0),
     "email": _of_queue("emails", 5 * 0.6),
-    "settle": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0"},
-    "relay": {"QUEUE_URL": "", "DLQ_URL": QUEUE_URL + "relay-dlq", "STEP_NEEDS_S": "0"},
-    "api": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0.6"},
+    "settle": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0", "RESERVE_S": "0"},
+    "relay": {"QUEUE_URL": "", "DLQ_URL": QUEUE_URL + "relay-dlq", "STEP_NEEDS_S": "0.6", "RESERVE_S": "0.25"},
+    "api": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "1.2", "RESERVE_S": "0.25"},
 }
 
 _make_client = functools.cache(runtime.make_client)

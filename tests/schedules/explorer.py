@@ -33,6 +33,7 @@ class Played:
     ended: bool
     broken: list[str]
     run: Run
+    known: int = 0  # of its first moves, which an earlier schedule has made
 
 
 @dataclass
@@ -68,7 +69,7 @@ class Report:
     def enter(self, scenario: Scenario, played: Played) -> None:
         """Add one schedule to the report."""
         self.schedules += 1
-        self.moves += len(played.moves)
+        self.moves += len(played.moves) - played.known
         self.met.update(fault[-1] for fault in played.run.faults)
         if played.ended:
             self.ended += 1
@@ -86,35 +87,44 @@ def play(
     trace: list[str] | None = None,
 ) -> Played:
     """Follow the moves of `begin`, then the moves of `choose`. If `choose` returns None, the schedule is abandoned."""
-    run, moves = scenario.start(environment, faults, trace), list[str]()
+    try:
+        run = scenario.start(environment, faults, trace)
+    except Stuck as stuck:
+        return _stuck(scenario, Run(environment, faults), [], stuck)
 
     def follow(run: Run, moves: list[str], possible: list[str]) -> str | None:
         return begin[len(moves)] if len(moves) < len(begin) else choose(run, moves, possible)
 
-    return _continue(scenario, run, moves, follow)
+    return _continue(scenario, run, [], follow)
 
 
-def _continue(scenario: Scenario, run: Run, moves: list[str], choose: Choose) -> Played:
-    """Make moves until no work is left, or until `choose` returns None."""
+def _continue(scenario: Scenario, run: Run, moves: list[str], choose: Choose, known: int = 0) -> Played:
+    """Make moves until no work is left, or until `choose` returns None. After the `known` moves the rules were kept."""
     always, at_last = _rules(scenario)
     try:
         while True:
-            if not run.active:
+            if not run.active and (not known or len(moves) > known):
                 wrong = broken(scenario, run, always)
                 if wrong or not run.settle():
-                    return Played(moves, True, wrong or broken(scenario, run, at_last), run)
+                    return Played(moves, True, wrong or broken(scenario, run, at_last), run, known)
             possible = run.moves()
             chosen = choose(run, moves, possible)
             if chosen is None:
-                return Played(moves, False, [], run)
+                return Played(moves, False, [], run, known)
             if chosen not in possible:
                 raise Diverged(f"{spell(scenario, moves)}: {chosen} is not possible, only {possible}")
             moves.append(chosen)
             run.move(chosen)
     except Stuck as stuck:
-        if scenario.outcome_rules:
-            return Played(moves, True, [*broken(scenario, run, scenario.outcome_rules), f"{STUCK}: {stuck}"], run)
-        return Played(moves, True, [f"every_order_ends: {stuck}"], run)
+        return _stuck(scenario, run, moves, stuck, known)
+
+
+def _stuck(scenario: Scenario, run: Run, moves: list[str], stuck: Stuck, known: int = 0) -> Played:
+    if scenario.outcome_rules:
+        wrong = [*broken(scenario, run, scenario.outcome_rules), f"{STUCK}: {stuck}"]
+    else:
+        wrong = [f"every_order_ends: {stuck}"]
+    return Played(moves, True, wrong, run, known)
 
 
 def _rules(scenario: Scenario) -> tuple[tuple[Invariant, ...], tuple[Invariant, ...]]:
@@ -140,12 +150,18 @@ def every_schedule(environment: ExplorerEnvironment, scenario: Scenario, faults:
 
 def every_state(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Iterator[Played]:
     """Search by states, depth first: take each move of each state once. `Played` is valid until the next one."""
-    run, moves = scenario.start(environment, faults), list[str]()
+    try:
+        run = scenario.start(environment, faults)
+    except Stuck as stuck:
+        yield _stuck(scenario, Run(environment, faults), [], stuck)
+        return
+    moves: list[str] = []
     known: set[bytes] = set()
     branches: list[
         tuple[Any, int, list[str]]
     ] = []  # a saved run, its number of moves, its moves that are not taken yet
     chosen: list[str] = []  # the first move after a branch
+    length = 0
 
     def choose(run: Run, moves: list[str], possible: list[str]) -> str | None:
         if chosen:
@@ -159,7 +175,7 @@ def every_state(environment: ExplorerEnvironment, scenario: Scenario, faults: in
         return possible[0]
 
     while True:
-        yield _continue(scenario, run, moves, choose)
+        yield _continue(scenario, run, moves, choose, length)
         while branches and not branches[-1][-1]:
             branches.pop()
         if not branches:
@@ -190,11 +206,12 @@ def explore(
     begun = time.process_time()
     for played in every_state(environment, scenario, faults):
         report.enter(scenario, played)
-        report.seconds = time.process_time() - begun
         if report.schedules % 10_000 == 0:
+            report.seconds = time.process_time() - begun
             progress(report)
         if len(report.violations) >= stop_at or report.schedules == limit:
             break
+    report.seconds = time.process_time() - begun
     return report
 
 

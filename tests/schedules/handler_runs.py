@@ -9,7 +9,7 @@ that point, and must send the recorded requests. Otherwise Diverged is raised.
 import copy
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from tests.harness.interceptor import FakeClock
@@ -199,7 +199,7 @@ class HandlerRuns:
         return process
 
 
-@dataclass
+@dataclass(slots=True)
 class Thread:
     """A thread of a worker, as the explorer sees it."""
 
@@ -219,7 +219,7 @@ class Thread:
         return f"{self.name}m{self.ids}"
 
 
-@dataclass
+@dataclass(slots=True)
 class Process:
     """One invocation of a handler in one schedule: its threads live and die together."""
 
@@ -248,7 +248,9 @@ class Process:
 
     def copy(self) -> "Process":
         """Return a copy that continues by itself."""
-        return replace(self, threads=[replace(thread) for thread in self.threads])
+        threads = [Thread(it.name, it.parked_at, it.ended, it.past, it.ids) for it in self.threads]
+        ended = self.dead, self.returned, self.result, self.crashed
+        return Process(self.name, self.deadline_ms, self.moment, threads, *ended, self.stalled)
 
     @property
     def parked(self) -> list[Thread]:

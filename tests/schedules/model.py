@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 
@@ -129,7 +130,7 @@ def read(event_name: str, request: AWSPreparedRequest) -> Call:
 
 def answered(body: dict[str, Any]) -> Answer:
     """Success."""
-    return Answer(200, json.dumps(body).encode(), _JSON)
+    return Answer(200, msgspec.json.encode(body), _JSON)
 
 
 def refusal(call: Call, code: str, status: int = 400, **body: Any) -> Answer:
@@ -137,7 +138,7 @@ def refusal(call: Call, code: str, status: int = 400, **body: Any) -> Answer:
     if call.service == "s3":
         return Answer(status, f"<Error><Code>{code}</Code></Error>".encode(), _XML)
     headers = (("Content-Type", "application/json"), ("x-amzn-errortype", code))
-    return Answer(status, json.dumps({"__type": f"aws#{code}", **body}).encode(), headers)
+    return Answer(status, msgspec.json.encode({"__type": f"aws#{code}", **body}), headers)
 
 
 def response(call: Call, answer: Answer) -> AWSResponse:

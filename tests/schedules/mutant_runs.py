@@ -21,7 +21,7 @@ from tests.schedules.table import say, table
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = Path("build/mutants.json")
 LIMIT_S = 900.0
-MAX_SCHEDULES = 3000  # per scenario: a mutant is for the unit tests if the explorer has not noticed it by then
+MAX_SCHEDULES = 10_000  # per scenario: a mutant is for the unit tests if the explorer has not noticed it by then
 
 # Runs like a mutant and breaks nothing, so nothing may be noticed.
 CONTROL = Mutant(

@@ -334,6 +334,18 @@ def lease_without_skew(patch: Patch) -> None:
     wrap(patch, Engine, "lease_end", lambda _, __, deadline_ms: deadline_ms)
 
 
+@mutant("engine", tests=("tests/schedules/test_hanging.py",))
+def old_time_budgets(patch: Patch) -> None:
+    """Claim, step and commit may use the worker's whole life."""
+
+    def run(original: Callable[..., StepResult], self: Engine, *arguments: Any, **named: Any) -> StepResult:
+        return original(msgspec.structs.replace(self, step_needs_s=0.0, reserve_s=0.0), *arguments, **named)
+
+    wrap(patch, Engine, "run", run)
+    wrap(patch, Engine, "left_s", lambda original, self, deadline_ms: original(self, deadline_ms) + self.reserve_s)
+    patch.setattr(Engine, "_request_ms", 0)
+
+
 @mutant("engine", scenarios=("email",), tests=LAYER)
 def claim_released_after_unknown(patch: Patch) -> None:
     def perform(

@@ -237,7 +237,7 @@ class Run:
             self.model.tables.tokens_sum,
             [(name, [message.state for message in found]) for name, found in self.model.queues.waiting.items()],
             sorted((key, digest(body)) for key, body in self.model.rest.objects.items()),
-            self.model.rest.mails,
+            [mail.digest for mail in self.model.rest.mails],
             [source.state() for source in self.sources],
             [(it.process.name, it.process.deadline_ms, it.process.stalled, _threads(it.process)) for it in self.active],
             self.facts.state(),

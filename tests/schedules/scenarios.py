@@ -20,7 +20,7 @@ from tests.schedules.sources import ClientSource, QueueSource, StreamSource
 
 ORDER_ID = "ord_1"
 # The local stage's function timeouts, in seconds.
-TIMEOUTS_S = {"order": 4.0, "payment": 7.0, "email": 5.0, "relay": 5.0, "api": 5.0}
+TIMEOUTS_S = {"order": 5.0, "payment": 9.0, "email": 7.0, "relay": 5.0, "api": 3.0}
 # Deaths, lost answers, refusals, stalls.
 PARTS = ("!+", "?", "%&/", "~")
 SEEDED = "seed"  # the worker that sent the emails before a scenario begins

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tests.schedules.dynamodb import Refused, digest
@@ -152,6 +153,11 @@ class Mail:
 
     by: str
     request: dict[str, Any]
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A digest of its content, for comparing states."""
+        return digest(repr((self.by, self.request)).encode())
 
 
 @dataclass

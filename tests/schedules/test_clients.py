@@ -82,7 +82,7 @@ def test_light_clients_send_return_and_raise_what_real_clients_do() -> None:
 
 @pytest.mark.parametrize(("name", "faults"), [("order", 1), ("relay", 1), ("api", 1), ("email-once", 1)])
 def test_each_schedule_ends_as_with_real_clients_and_a_new_run_of_each_handler(name: str, faults: int) -> None:
-    result = compare(name, faults)
+    report = compare(name, faults)
 
-    assert not result.differences, "\n".join(result.differences[:3])
-    assert result.schedules > 20
+    assert not report.violations, "\n".join(f"{schedule}  {what}" for schedule, what in report.violations[:3])
+    assert report.schedules > 20

@@ -65,5 +65,5 @@ def _message(entry: dict[str, Any]) -> str:
 def _short(answer: str) -> str:
     """Return the status, and the codes and states in the answer."""
     status, _, body = answer.partition(" ")
-    said = re.findall(r'"(?:__type|Code|code|status|state|owner)": (?:{"S": )?"(?:aws#)?([^"]+)"', body)
+    said = re.findall(r'"(?:__type|Code|code|status|state|owner)": ?(?:{"S": ?)?"(?:aws#)?([^"]+)"', body)
     return " ".join([status, *dict.fromkeys(said)])

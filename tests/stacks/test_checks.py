@@ -112,7 +112,7 @@ def test_no_value_that_is_unknown_before_the_deployment_crashes_a_check(odd: Any
 def broken_in_two_ways(app: App) -> Settings:
     settings = application.build(app)
     payments = app.node.find_child("effectively-once-local-pipeline").node.find_child("Payments")
-    for name, path, value in (("Queue", "VisibilityTimeout", 9), ("Mapping", "FunctionResponseTypes", [])):
+    for name, path, value in (("Queue", "VisibilityTimeout", 20), ("Mapping", "FunctionResponseTypes", [])):
         l1 = cast(CfnResource, payments.node.find_child(name).node.default_child)
         l1.add_property_override(path, value)
     return settings
@@ -126,8 +126,8 @@ def test_synthesis_fails_with_every_finding(tmp_path: Path) -> None:
     report = str(stopped.value)
     for text in (
         "effectively-once-local-pipeline/Payments/Queue",
-        "visibility timeout 9 s, but 6 x 7 s",
-        "Set VisibilityTimeout to 42 s or more",
+        "visibility timeout 20 s, but 6 x 9 s",
+        "Set VisibilityTimeout to 54 s or more",
         "effectively-once-local-pipeline/Payments/Mapping",
         "EffectivelyOnce::failed_records_are_reported_singly",
         "2 findings in this app",

@@ -113,37 +113,58 @@ BREAKS = [
     Break(
         LEASE,
         "a longer read timeout",
-        lambda app: app.env("CLIENT_READ_TIMEOUT_S", "60"),
+        lambda app: app.env("CLIENT_READ_TIMEOUT_S", "0.6"),
         "small/Worker",
-        ("1 requests of 61 s", "STEP_NEEDS_S 6"),
+        ("3 requests of 1.1 s", "the answer take 3.55 s", "RESERVE_S 3.25"),
     ),
     Break(
         LEASE,
         "a longer connect timeout",
-        lambda app: app.env("CLIENT_CONNECT_TIMEOUT_S", "5"),
+        lambda app: app.env("CLIENT_CONNECT_TIMEOUT_S", "0.7"),
         "small/Worker",
-        ("1 requests of 7 s", "STEP_NEEDS_S 6"),
+        ("3 requests of 1.2 s", "RESERVE_S 3.25"),
+    ),
+    Break(
+        LEASE,
+        "a reserve that is too short for the requests after the commit",
+        lambda app: app.env("RESERVE_S", "3"),
+        "small/Worker",
+        ("3 requests of 1 s after the last commit", "3.25 s, RESERVE_S 3"),
+    ),
+    Break(
+        LEASE,
+        "a batch whose visibilities take two requests",
+        lambda app: (app.override(app.mapping, "BatchSize", 11), app.env("CONCURRENCY", "11")),
+        "small/Worker",
+        ("4 requests of 1 s after the last commit", "RESERVE_S 3.25"),
+    ),
+    Break(
+        LEASE,
+        "no reserve",
+        lambda app: app.env("RESERVE_S", None),
+        "small/Worker",
+        ("RESERVE_S", "cannot be read before the deployment"),
     ),
     Break(
         LEASE,
         "more requests than there is time for",
-        lambda app: calls(app, aws=3),
+        lambda app: calls(app, aws=7),
         "small/Worker",
-        ("3 requests of 3 s", "= 9 s, STEP_NEEDS_S 6"),
+        ("7 requests of 1 s", "= 7 s, STEP_NEEDS_S 6"),
     ),
     Break(
         LEASE,
         "a slower provider",
         lambda app: provider(app, "80"),
         "small/Worker",
-        ("1 to a provider of 81 s = 84 s", "STEP_NEEDS_S 6"),
+        ("1 to a provider of 81 s = 82 s", "STEP_NEEDS_S 6"),
     ),
     Break(
         LEASE,
-        "a step that needs more than the function has",
-        lambda app: (app.env("STEP_NEEDS_S", "10"), app.override(app.mapping, "BatchSize", 10)),
+        "a step that needs all that the reserve leaves",
+        lambda app: app.env("STEP_NEEDS_S", "6.75"),
         "small/Worker",
-        ("STEP_NEEDS_S 10, function timeout 10 s",),
+        ("STEP_NEEDS_S 6.75, RESERVE_S 3.25, function timeout 10 s",),
     ),
     Break(
         LEASE,
@@ -178,7 +199,7 @@ BREAKS = [
         "fewer threads than records",
         lambda app: app.env("CONCURRENCY", "5"),
         "small/Worker",
-        ("batch of 10 in 5 threads (CONCURRENCY) at 6 s a step = 12 s, function timeout 10 s",),
+        ("batch of 10 in 5 threads (CONCURRENCY) at 6 s a step, with RESERVE_S 3.25 = 15.25 s, function timeout 10 s",),
     ),
     Break(
         BATCH,
@@ -198,8 +219,8 @@ BREAKS = [
 
 FINE = [
     Fine("no back-off and enough receives", lambda app: without_the_core(app, 121)),
-    Fine("requests that just fit", lambda app: calls(app, aws=2)),
-    Fine("a provider that just fits", lambda app: provider(app, "2")),
+    Fine("requests that just fit", lambda app: calls(app, aws=6)),
+    Fine("a provider that just fits", lambda app: provider(app, "4")),
     Fine("an outage of a minute, on a laptop", lambda app: app.override(app.queue, "VisibilityTimeout", 60), "local"),
 ]
 

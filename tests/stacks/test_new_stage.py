@@ -34,12 +34,13 @@ def test_a_new_stage_is_one_line_and_all_the_rest_is_derived(tmp_path: Path) -> 
 
     found = read(app, tmp_path, "local")
     queue = found.one("AWS::SQS::Queue", "Surveys/Queue")
-    assert queue["VisibilityTimeout"] == 18
+    assert queue["VisibilityTimeout"] == 30
     assert queue["RedrivePolicy"] == {"deadLetterTargetArn": "<Surveys/Dlq.Arn>", "maxReceiveCount": 32}
     function = found.one("AWS::Lambda::Function", "Surveys/SurveyFunction")
-    assert function["Timeout"] == 3
+    assert function["Timeout"] == 5
     assert function["Handler"] == "functions.survey.handler.handler"
     assert found.environment("Surveys/SurveyFunction")["STEP_NEEDS_S"] == "1.2"
+    assert found.environment("Surveys/SurveyFunction")["RESERVE_S"] == "2.05"
     assert set(found.outputs()) >= {"SurveysQueueUrl", "SurveysDlqUrl", "SurveyFunctionName"}
 
 

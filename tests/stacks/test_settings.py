@@ -1,12 +1,13 @@
 """Contradictions are rejected with both values, and errors name missing values."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from stacks.settings import AWS_TIMES, LAPTOP_TIMES, STRIPE, Settings, Stage, Throughput, settings_from
-from stacks.times import DAY_S, Client, RequestBudget, SettingsError
+from stacks.times import ANSWER_S, DAY_S, Client, RequestBudget, SettingsError
 from tests.harness.synth import ROOT, SECRET_ARN
 
 PROD = {"stage": "prod", "sender": "orders@prod.example", "provider_secret_arn": SECRET_ARN}
@@ -42,9 +43,9 @@ def test_times_that_contradict_each_other_are_rejected_with_both_values(
     ("changed", "values"),
     [
         ({"aws": Client(connect_s=1, read_s=300)}, ["timeout 1209 s", "limit 900 s"]),
-        ({"lease_skew_s": 40}, ["visibility 42 s", "lease up to 47 s"]),
+        ({"lease_skew_s": 40}, ["visibility 48 s", "lease up to 48 s"]),
         ({"outage_s": 7200}, ["outage of 7200 s", "3602 receives", "1000", "1 to 4 s"]),
-        ({"source_retention_s": 600}, ["32 receives", "1344 s", "source retention is 600 s"]),
+        ({"source_retention_s": 600}, ["32 receives", "1536 s", "source retention is 600 s"]),
     ],
 )
 def test_times_that_do_not_fit_a_function_are_rejected_with_both_values(
@@ -57,9 +58,10 @@ def test_times_that_do_not_fit_a_function_are_rejected_with_both_values(
 
 
 def test_the_times_of_a_step_follow_from_its_requests() -> None:
-    timing = AWS_TIMES.timing(RequestBudget(aws=4, provider=3), window_s=1, extra_s=2)
+    timing = AWS_TIMES.timing(RequestBudget(aws=4, provider=3), after=3, window_s=1, extra_s=2)
     assert timing.step_needs_s == 4 * 3 + 3 * 12 + 2
-    assert timing.timeout_s == timing.step_needs_s + AWS_TIMES.spare_s
+    assert timing.reserve_s == 3 * 3 + ANSWER_S
+    assert timing.timeout_s == math.ceil(timing.step_needs_s + timing.reserve_s + AWS_TIMES.spare_s)
     assert timing.visibility_s == 6 * timing.timeout_s + 1
 
 
@@ -68,7 +70,7 @@ def test_an_account_has_an_outage_of_two_hours_and_a_laptop_one_of_a_minute() ->
 
 
 def test_a_function_that_outlasts_its_caller_is_rejected_with_both_values() -> None:
-    with pytest.raises(SettingsError, match=r"timeout 53 s .* limit 29 s"):
+    with pytest.raises(SettingsError, match=r"timeout 54 s .* limit 29 s"):
         AWS_TIMES.timing(RequestBudget(aws=4, provider=3), limit_s=29)
 
 

@@ -174,7 +174,7 @@ def test_an_api_function_that_can_take_longer_is_rejected(tmp_path: Path) -> Non
     late = replace(settings, times=replace(settings.times, aws=Client(connect_s=2, read_s=11)))
     app = new_app(tmp_path, "prod")
     data = StatefulStack(app, "late-stateful", late)
-    with pytest.raises(SettingsError, match=r"timeout 31 s .* limit 29 s"):
+    with pytest.raises(SettingsError, match=r"timeout 32 s .* limit 29 s"):
         Api(Stack(app, "late-pipeline"), settings=late, data=data)
 
 

@@ -71,7 +71,14 @@ def settle(deployment: Deployment, order_id: str, reason: str) -> Settled:
         ttl_s=int(float(deployment.environment("order")["RECORD_TTL_S"])),
         request_s=LEASE_S / 4,
     )
-    engine = Engine(store, here.clock, float(variables["LEASE_SKEW_S"]), here.new_owner)
+    engine = Engine(
+        store=store,
+        clock=here.clock,
+        skew_s=float(variables["LEASE_SKEW_S"]),
+        step_needs_s=LEASE_S / 2,
+        reserve_s=0,
+        new_owner=here.new_owner,
+    )
     return settle_with(engine, tables, deployment.ledger(), order_id, reason)
 
 

@@ -38,7 +38,7 @@ class Faults(Stack):
             variant=variant.name,
             seed=self._seed,
             percent=self._percent,
-            step_needs_s=timing.step_needs_s if timing and effect else None,
+            step_needs_s=timing.step_needs_s + timing.reserve_s if timing and effect else None,
         )
         if self._journal:
             function.add_environment("FAULTS_JOURNAL", self._journal)

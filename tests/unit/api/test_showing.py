@@ -6,7 +6,7 @@ import pytest
 
 from shared.orders import writes
 from tests.harness.api_fixtures import ORDER, Api, role
-from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
+from tests.harness.interceptor import Fault, answer_lost, meanwhile, never_sent, refused
 
 NOBODYS = "api_" + "a" * 26
 
@@ -169,3 +169,18 @@ def test_a_row_that_is_damaged_is_a_server_error(api: Api) -> None:
 
     assert (answer.status, answer.problem) == (500, "failed")
     assert "a lot" not in answer.text + api.log.getvalue()
+
+
+@pytest.mark.parametrize(("seconds", "reads"), [(3.249, 0), (3.25, 1), (6.249, 1), (6.25, 2), (29, 2)])
+def test_the_order_is_read_only_while_there_is_time_for_the_answer(api: Api, seconds: float, reads: int) -> None:
+    order_id = api.post().json["order_id"]
+    api.world.wire.sent.clear()
+    api.world.wire.always("GetItem", meanwhile(lambda: api.world.clock.advance(3), answer_lost))
+    start_ms = api.world.clock.now_ms()
+
+    answer = api.get(order_id, seconds=seconds)
+
+    assert (answer.status, answer.problem) == (503, "not-read")
+    assert answer.headers["retry-after"]
+    assert api.world.wire.count("GetItem") == reads
+    assert (api.world.clock.now_ms() - start_ms) / 1000 + 0.25 <= seconds

@@ -4,14 +4,24 @@ from collections.abc import Callable
 
 import pytest
 
-from shared.idempotency import Attempt, NotDone, Outcome, Unknown, fingerprint
+from shared.idempotency import Attempt, NotDone, Outcome, Unknown, fingerprint, sqs_handler
 from shared.idempotency.sqs import current_consumer, delay_bounds, receives_to_ride_out
-from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
+from tests.harness.interceptor import Fault, answer_lost, meanwhile, never_sent, refused
 from tests.harness.layer_world import World
-from tests.unit.idempotency.core_helpers import ParcelWanted, completed, external, internal, put_record, record, write
+from tests.unit.idempotency.core_helpers import (
+    ParcelWanted,
+    completed,
+    external,
+    internal,
+    put_record,
+    put_row,
+    record,
+    write,
+)
 from tests.unit.idempotency.messages import deliver, sqs_record, waits, wanted
 
 BASE_S, CAP_S = 2, 900  # the world's back-off
+RESERVE_S = 9.25
 LEASE_S = 30 + 2  # of a worker with 30 s, and the skew
 DONE = Outcome("done")
 
@@ -36,8 +46,8 @@ def test_what_there_is_no_time_for_is_not_started_and_the_finished_replays(
 
     records = [sqs_record(f"m{n}", wanted(f"p{n}")) for n in range(5)]
 
-    # 30, 21 and 12 seconds are enough for a step that needs 10; 3 are not.
-    assert deliver(world, external(slow), *records) == ["m3", "m4"]
+    # 30, 21 and 12 seconds before the reserve are enough for a step that needs 10; 3 are not.
+    assert deliver(world, external(slow), *records, seconds=30 + RESERVE_S) == ["m3", "m4"]
     assert effects == ["p0", "p1", "p2"]
     assert record(world, "parcel.send#p3") == {}
 
@@ -45,7 +55,7 @@ def test_what_there_is_no_time_for_is_not_started_and_the_finished_replays(
     assert effects == ["p0", "p1", "p2", "p3", "p4"]
 
 
-@pytest.mark.parametrize(("seconds", "failed"), [(10, []), (9.999, ["m1"]), (0, ["m1"]), (-5, ["m1"])])
+@pytest.mark.parametrize(("seconds", "failed"), [(19.25, []), (19.249, ["m1"]), (0, ["m1"]), (-5, ["m1"])])
 def test_a_step_is_started_with_exactly_the_time_it_needs_and_not_with_less(
     world: World, seconds: float, failed: list[str]
 ) -> None:
@@ -190,6 +200,36 @@ def test_a_step_that_claims_nothing_waits_for_no_lease(world: World) -> None:
     assert max(waits(world).values()) <= high
 
 
+def test_after_a_refused_state_result_parking_and_visibility_have_their_time(world: World) -> None:
+    hangs = meanwhile(lambda: world.clock.advance(3), never_sent)
+    put_row(world, facts="theirs")
+
+    def slow(_: ParcelWanted, attempt: Attempt) -> Outcome:
+        world.clock.ms = attempt.deadline_ms
+        for operation in ("UpdateItem", "SendMessage", "ChangeMessageVisibilityBatch"):
+            world.wire.always(operation, hangs)
+        world.wire.always("TransactWriteItems", meanwhile(lambda: world.clock.advance(3)))
+        return Outcome("done", writes=[write()])
+
+    context = world.context(30)
+    answer = sqs_handler(external(slow))({"Records": [sqs_record("m1", wanted("p"))]}, context)
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+    assert world.wire.count("UpdateItem") == 2  # the claim and the result
+    assert world.wire.count("SendMessage") == world.wire.count("ChangeMessageVisibilityBatch") == 1
+    assert context.get_remaining_time_in_millis() == 250
+
+
+def test_a_step_that_overran_its_deadline_gets_no_back_off_but_an_answer(world: World) -> None:
+    def overruns(_: ParcelWanted, __: Attempt) -> Outcome:
+        world.clock.advance(27.5)
+        raise Unknown("?")
+
+    assert deliver(world, external(overruns), sqs_record("m1", wanted("p"))) == ["m1"]
+
+    assert world.wire.count("ChangeMessageVisibilityBatch") == 0
+
+
 FAILURES: dict[str, Fault] = {
     "denied": refused("AccessDenied", 403),
     "no answer": answer_lost,
@@ -233,7 +273,8 @@ def test_a_worker_is_made_of_the_functions_own_environment(world: World, monkeyp
     monkeypatch.setenv("DLQ_URL", world.queues["dlq"])
     consumer = current_consumer()
 
-    assert (consumer.backoff_base_s, consumer.backoff_cap_s, consumer.step_needs_s) == (7, 900, 10.0)
+    assert (consumer.backoff_base_s, consumer.backoff_cap_s) == (7, 900)
+    assert (consumer.engine.step_needs_s, consumer.engine.reserve_s) == (10.0, RESERVE_S)
     assert consumer.engine.lease_end(1_000) == 6_000
     assert consumer.engine.store.ttl_s == 30 * 86400
     assert consumer.engine.store.request_s == 3.0

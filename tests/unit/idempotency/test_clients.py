@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from shared.idempotency import client, request_s
-from shared.idempotency.runtime import Service
+from shared.idempotency.runtime import Service, make_client
 from tests.harness.interceptor import Fault, answer_lost, never_sent, refused
 from tests.harness.layer_world import SERVICES, World
 
@@ -48,3 +48,15 @@ def test_a_client_has_the_timeouts_of_the_environment(world: World, service: Ser
 
     assert (config.connect_timeout, config.read_timeout) == (1.0, 2.0)
     assert request_s() == world.store.request_s == 3.0
+
+
+def test_parameters_are_validated_except_in_lambda(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ParamValidationError):
+        client("sqs").send_message(QueueUrl=world.queues["dlq"], MessageBody=1)
+
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "payment")
+    in_lambda = make_client("sqs")
+    world.wire.put_on(in_lambda)
+    world.wire.plan("SendMessage", refused("MissingParameter"))
+    with pytest.raises(ClientError, match="MissingParameter"):
+        in_lambda.send_message(QueueUrl=world.queues["dlq"], MessageBody=1)

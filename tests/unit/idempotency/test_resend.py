@@ -10,7 +10,7 @@ from shared.idempotency import Conflict, NotWritten, RequestInDoubt, StoreError
 from shared.idempotency.store import RESEND_BASE_S, RESEND_CAP_S
 from tests.harness.interceptor import Apply, Fault, answer_lost, cancelled, meanwhile, never_sent, refused, through
 from tests.harness.layer_world import ROWS_TABLE, World
-from tests.unit.idempotency.core_helpers import CALLS, KEY, TRANSACTIONS, Call, record, row
+from tests.unit.idempotency.core_helpers import CALLS, KEY, TRANSACTIONS, Call, once, put_row, record, row, write
 
 
 def unanswered(request: AWSPreparedRequest, _: Apply) -> AWSResponse:
@@ -199,3 +199,17 @@ def test_a_lost_answer_at_each_call_leaves_the_same_record_as_none(world: World)
             ends.append((answer, record(world)["status"], record(world)["attempt"], record(world)["unsettled"]))
         assert ends[0] == ends[1], call
     assert record(world)["id"] == KEY
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(4.999, 1), (5, 2)])
+def test_a_transaction_without_the_applied_writes_is_sent_only_in_time(world: World, seconds: float, sent: int) -> None:
+    put_row(world)
+    world.wire.plan("TransactWriteItems", meanwhile(lambda: world.clock.advance(2)))
+
+    if sent == 1:
+        with pytest.raises(NotWritten, match="no time"):
+            once(world, writes=[write()], seconds=seconds)
+    else:
+        assert once(world, writes=[write()], seconds=seconds) is True
+
+    assert world.wire.count("TransactWriteItems") == sent

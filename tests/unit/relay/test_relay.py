@@ -23,6 +23,7 @@ Record = dict[str, Any]
 def _routed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTES", json.dumps(samples.routes(world)))
     monkeypatch.setenv("DLQ_URL", world.queues["relay-dlq"])
+    monkeypatch.setenv("RESERVE_S", "0.25")
 
 
 def placed(n: int = 1) -> OrderPlaced:

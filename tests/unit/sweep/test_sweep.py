@@ -30,6 +30,7 @@ KINDS: dict[str, type[Event]] = {kind.type: kind for kind in (OrderRequested, Or
 def _configured(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTES", json.dumps(samples.routes(world)))
     monkeypatch.setenv("SWEEP_AGE_S", str(AGE_S))
+    monkeypatch.setenv("RESERVE_S", "0.25")
 
 
 def sweep(world: World, seconds: float = 60) -> None:
@@ -380,3 +381,31 @@ def test_with_a_twentieth_of_the_queries_throttled_two_runs_serve_50_000_orders(
             sweep(world, seconds=900)
 
     assert not due
+
+
+@pytest.mark.parametrize("operation", ["Query", "GetItem", "SendMessageBatch", "UpdateItem"])
+@pytest.mark.parametrize("seconds", [12.25, 13.5, 15])
+def test_the_run_ends_in_time_while_a_request_gets_no_answer(
+    world: World, metrics: Metrics, operation: str, seconds: float
+) -> None:
+    open_orders(world, 3)
+    world.wire.always(operation, meanwhile(lambda: world.clock.advance(3), answer_lost))
+    context = world.context(seconds)
+
+    with suppress(NotSwept):
+        handler(samples.sample_event("sweep"), context)
+
+    assert context.get_remaining_time_in_millis() >= 250
+    assert metrics.of("sweep")["Left"] > 0
+    world.wire.always(operation, None)
+
+
+def test_an_order_of_two_consumers_is_started_with_time_for_both(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_orders(world, 1)
+    monkeypatch.setenv("ROUTES", json.dumps({"order.placed": f"{world.queues['payments']} {world.queues['emails']}"}))
+
+    sweep(world, seconds=12.249)  # four requests of 3 s and the reserve need a millisecond more
+    assert sent(world, "payments") == {}
+
+    sweep(world, seconds=12.25)
+    assert sent(world, "payments") == {"ord_0/order.placed": 1}

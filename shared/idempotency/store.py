@@ -231,10 +231,10 @@ class Store(msgspec.Struct, frozen=True):
         """End the lease now, because it is known that this attempt had no effect. The attempt count stays.
 
         `forget`: no attempt under this key had an effect, so the key becomes free for other requests too.
-        Raises Superseded (nothing was released) or StoreError.
+        The lease must end after the deadline. Raises Superseded (nothing was released) or StoreError.
         """
         now_ms = self.clock.now_ms()
-        self._send_update(
+        update = self._update(
             claim,
             "SET in_progress_expiration = :now_ms, unsettled = uncertain" + (", expiration = :past" if forget else ""),
             {
@@ -242,8 +242,13 @@ class Store(msgspec.Struct, frozen=True):
                 # A day in the past. A worker with a slow clock still waits until the released lease is over.
                 **({":past": {"N": str(now_ms // 1000 - FORGOTTEN_S)}} if forget else {}),
             },
-            deadline_ms,
         )
+        try:
+            self._send(self.client.update_item, update, deadline_ms)
+        except _Refused as refused:
+            # Another owner can have the key before the lease ends only if the first copy of this release was applied.
+            if not (refused.maybe_applied and self.clock.now_ms() <= deadline_ms):
+                raise Superseded(claim.key) from refused
 
     def save_result(self, claim: Claim, fingerprint: str, data: str, *, deadline_ms: int) -> None:
         """Save the result of an effect whose commit failed, so that the next attempt need not repeat the effect.
@@ -252,7 +257,10 @@ class Store(msgspec.Struct, frozen=True):
         or the commit was applied after all. Raises StoreError.
         """
         saved = {":effect": {"S": saved_result_attribute(fingerprint, data)}}
-        self._send_update(claim, "SET effect = :effect", saved, deadline_ms)
+        try:
+            self._send(self.client.update_item, self._update(claim, "SET effect = :effect", saved), deadline_ms)
+        except _Refused as refused:
+            raise Superseded(claim.key) from refused
 
     def _update(self, claim: Claim, expression: str, values: dict[str, Any], names: str = "#status, #owner") -> Any:
         """Build an update of the claimed record, on condition that the claim still has its owner."""
@@ -264,12 +272,6 @@ class Store(msgspec.Struct, frozen=True):
             "ExpressionAttributeNames": {name: _NAMES[name] for name in names.split(", ")},
             "ExpressionAttributeValues": {":inprogress": {"S": INPROGRESS}, ":owner": {"S": claim.owner}, **values},
         }
-
-    def _send_update(self, claim: Claim, expression: str, values: dict[str, Any], deadline_ms: int) -> None:
-        try:
-            self._send(self.client.update_item, self._update(claim, expression, values), deadline_ms)
-        except _Refused as refused:
-            raise Superseded(claim.key) from refused
 
     def _expiration(self, now_ms: int) -> dict[str, str]:
         return {"N": str(now_ms // 1000 + self.ttl_s)}
@@ -320,7 +322,11 @@ class Store(msgspec.Struct, frozen=True):
             try:
                 return call(**request)
             except (ClientError, BotoCoreError) as error:
-                store_error, resend = classify_error(error, len(request.get("TransactItems", ())))
+                try:
+                    store_error, resend = classify_error(error, len(request.get("TransactItems", ())))
+                except _Refused as refused:
+                    refused.maybe_applied = maybe_applied
+                    raise
                 maybe_applied |= isinstance(store_error, RequestInDoubt)
                 wait_s = self.rng.uniform(0, min(RESEND_CAP_S, RESEND_BASE_S * 2**resends))
                 in_time = self.clock.now_ms() + (wait_s + self.request_s) * 1000 <= deadline_ms
@@ -333,7 +339,12 @@ class Store(msgspec.Struct, frozen=True):
 
 
 class _Refused(Exception):
-    """Conditions failed. `images`: the items that are there, by position in the request; None if there is no item."""
+    """Conditions failed. `images`: the items that are there, by position in the request; None if there is no item.
+
+    `maybe_applied`: the answer to an earlier copy of the request was lost.
+    """
+
+    maybe_applied = False
 
     def __init__(self, images: dict[int, Image | None]) -> None:
         super().__init__(f"refused at {sorted(images)}")

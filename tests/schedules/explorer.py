@@ -105,8 +105,12 @@ def _continue(scenario: Scenario, run: Run, moves: list[str], choose: Choose, kn
         while True:
             if not run.active and (not known or len(moves) > known):
                 wrong = broken(scenario, run, always)
-                if wrong or not run.settle():
-                    return Played(moves, True, wrong or broken(scenario, run, at_last), run, known)
+                if not wrong and not run.settle():
+                    wrong = broken(scenario, run, at_last)  # also if the late requests are never applied
+                    if not run.late:
+                        return Played(moves, True, wrong, run, known)
+                if wrong:
+                    return Played(moves, True, wrong, run, known)
             possible = run.moves()
             chosen = choose(run, moves, possible)
             if chosen is None:
@@ -149,7 +153,10 @@ def every_schedule(environment: ExplorerEnvironment, scenario: Scenario, faults:
 
 
 def every_state(environment: ExplorerEnvironment, scenario: Scenario, faults: int) -> Iterator[Played]:
-    """Search by states, depth first: take each move of each state once. `Played` is valid until the next one."""
+    """Search by states, depth first: take each move of each state once. `Played` is valid until the next one.
+
+    A schedule is abandoned after a late request that changed nothing: what can follow equals what follows without it.
+    """
     try:
         run = scenario.start(environment, faults)
     except Stuck as stuck:
@@ -166,6 +173,8 @@ def every_state(environment: ExplorerEnvironment, scenario: Scenario, faults: in
     def choose(run: Run, moves: list[str], possible: list[str]) -> str | None:
         if chosen:
             return chosen.pop()
+        if run.unchanged:
+            return None
         state = run.state()
         if state in known:
             return None

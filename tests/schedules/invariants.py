@@ -75,6 +75,11 @@ def a_zombie_wrote_nothing(_: Scenario, run: Run) -> Iterator[str]:
     yield from _offences(run, "a_zombie_wrote_nothing")
 
 
+def a_late_claim_is_refused(_: Scenario, run: Run) -> Iterator[str]:
+    """A late copy of a claim does not take a key that was claimed after the copy was sent."""
+    yield from _offences(run, "a_late_claim_is_refused")
+
+
 def acknowledged_is_done(_: Scenario, run: Run) -> Iterator[str]:
     """No message is acknowledged, and no handler returns, before its work is completed or parked."""
     yield from _offences(run, "acknowledged_is_done")
@@ -212,6 +217,7 @@ ALWAYS: tuple[Invariant, ...] = (
     charged_the_total,
     state_tells_the_charge,
     a_zombie_wrote_nothing,
+    a_late_claim_is_refused,
     acknowledged_is_done,
     events_keep_their_content,
     the_result_is_the_winners,

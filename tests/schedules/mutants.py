@@ -52,6 +52,7 @@ from shared.idempotency.sqs import Batch, Job, Keys
 from shared.idempotency.store import Store
 from shared.orders import Orders, writes
 from shared.orders.row import Order
+from tests.schedules.run import Run
 from tools.operate import settle
 
 Patch = pytest.MonkeyPatch
@@ -148,10 +149,17 @@ def claim_of_another_request_taken_over(patch: Patch) -> None:
     patch.setattr(store, "_FREE", f"{store._FREE} OR (#status = :inprogress AND in_progress_expiration <= :now_ms)")
 
 
-@mutant("store", tests=LAYER)
-def late_copy_of_a_claim_applied(patch: Patch) -> None:
-    """A key that a release has forgotten is free for its old owner too."""
-    patch.setattr(store, "_FREE", f"{store._FREE} OR expiration <= :now_s")
+@mutant("store", scenarios=("payment-other-create",), tests=LAYER)
+def key_free_for_its_old_owner(patch: Patch) -> None:
+    """The owner clause is missing."""
+    patch.setattr(store, "_FREE", store._FREE.replace("#owner <> :owner", "(#owner <> :owner OR #owner = :owner)"))
+
+
+@mutant("store", scenarios=("payment-other-create",), tests=LAYER)
+def forgotten_key_free_during_its_lease(patch: Patch) -> None:
+    """The lease clause is missing."""
+    no_lease = f"(attribute_not_exists(in_progress_expiration) OR {store._NO_LEASE})"
+    patch.setattr(store, "_FREE", store._FREE.replace(no_lease, "attribute_exists(id)"))
 
 
 @mutant("store", scenarios=("email",), tests=LAYER)
@@ -172,10 +180,10 @@ def unsettled_not_set(patch: Patch) -> None:
 
 @mutant("store", tests=LAYER)
 def release_clears_uncertain(patch: Patch) -> None:
-    def send_update(original: Callable[..., None], self: Store, claim: Claim, expression: str, *given: Any) -> None:
-        original(self, claim, expression.replace("unsettled = uncertain", "unsettled = attempt"), *given)
+    def update(original: Callable[..., Any], self: Store, claim: Claim, expression: str, *given: Any) -> Any:
+        return original(self, claim, expression.replace("unsettled = uncertain", "unsettled = attempt"), *given)
 
-    wrap(patch, Store, "_send_update", send_update)
+    wrap(patch, Store, "_update", update)
 
 
 @mutant("store", tests=LAYER)
@@ -576,7 +584,7 @@ def decline_not_cancelled(patch: Patch) -> None:
     wrap(patch, provider.Provider, "cancel", cancel)
 
 
-@mutant("payment", tests=PAYMENT)
+@mutant("payment", scenarios=("payment-deleted",), tests=PAYMENT)
 def confirmed_under_one_key(patch: Patch) -> None:
     def confirm(original: Callable[..., Intent], self: Any, event: Any, intent: Intent, attempt: Attempt) -> Intent:
         return original(self, event, intent, msgspec.structs.replace(attempt, number=1))
@@ -645,6 +653,16 @@ def batch_acknowledged_when_time_runs_out(patch: Patch) -> None:
 
 
 @mutant("sweep", tests=("tests/unit/sweep",))
+def sweep_ends_at_the_first_failed_shard(patch: Patch) -> None:
+    def serve_shard(original: Callable[..., bool], self: sweep.Run, *given: Any) -> bool:
+        if original(self, *given) or not self.has_time():
+            return True
+        raise sweep.NotSwept("a shard")
+
+    wrap(patch, sweep.Run, "serve_shard", serve_shard)
+
+
+@mutant("sweep", tests=("tests/unit/sweep",))
 def sweep_recorded_before_the_event_is_sent(patch: Patch) -> None:
     class RecordsFirst(Orders):
         def get(self, order_id: str) -> Order | None:
@@ -686,6 +704,20 @@ def order_ids_of_two_callers_equal(patch: Patch) -> None:
 @mutant("api", tests=("tests/unit/api",))
 def body_limit_of_the_api_off(patch: Patch) -> None:
     patch.setattr(api_request, "BODY_LIMIT_BYTES", 2**40)
+
+
+# The explorer
+
+
+@mutant("explorer", tests=("tests/schedules/test_late.py",))
+def late_request_applied_at_once(patch: Patch) -> None:
+    def send_late(original: Callable[..., None], self: Run, *given: Any) -> None:
+        original(self, *given)
+        *others, late = self.late
+        self.late = tuple(others)
+        self._apply_late(late)
+
+    wrap(patch, Run, "_send_late", send_late)
 
 
 def by_module() -> Counter[str]:

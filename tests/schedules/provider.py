@@ -3,6 +3,7 @@
 To the explorer a request to it is one step; that its inside withstands concurrency is for the sandbox's own tests.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -16,7 +17,8 @@ import requests
 from requests.structures import CaseInsensitiveDict
 
 from functions.payment_sandbox import handler as sandbox
-from functions.payment_sandbox import host, store
+from functions.payment_sandbox import host, keys, store
+from functions.payment_sandbox.errors import InternalError
 from tests.harness.http_lambda import function_url_event
 from tests.harness.interceptor import Context, FakeClock
 from tests.harness.provider_connection import CALLS
@@ -112,6 +114,23 @@ def plant(model: Model, intent: Mapping[str, Any]) -> None:
     """Put an intent into the ledger that no worker of this run has made."""
     partition = store.partition_of(store.INTENTS, intent["id"])
     item = {**store.primary_key(partition, intent["id"]), "body": {"S": json.dumps(intent)}, "revision": {"N": "1"}}
+    model.tables.call("PutItem", {"TableName": "ledger", "Item": item})
+
+
+def plant_failure(model: Model, path: str, params: Mapping[str, str], key: str, expires_s: int) -> None:
+    """Put a stored 500 under an idempotency key: the request began, and had no effect.
+
+    https://docs.stripe.com/api/idempotent_requests
+    """
+    item = {
+        **store.primary_key(keys.KEYS, key),
+        "claimed_by": {"S": "an earlier attempt"},
+        "endpoint": {"S": path},
+        "fingerprint": {"S": hashlib.sha256(json.dumps(sorted(params.items())).encode()).hexdigest()},
+        "in_flight_until": {"N": "0"},
+        "expiration": {"N": str(expires_s)},
+        "answer": {"S": json.dumps({"status": 500, "body": InternalError().answer.body})},
+    }
     model.tables.call("PutItem", {"TableName": "ledger", "Item": item})
 
 

@@ -86,7 +86,7 @@ class RandomRequests:
         if name == key or self.rng.random() < 0.4:
             atom = f"{self.rng.choice(['attribute_exists', 'attribute_not_exists'])}({self._name(name)})"
         else:
-            sign = "=" if name in FLAGS else self.rng.choice(["=", "<", "<=", ">", ">="])
+            sign = "=" if name in FLAGS else self.rng.choice(["=", "<>", "<", "<=", ">", ">="])
             atom = f"{self._name(name)} {sign} {self._offer(self._value(name))}"
         return f"NOT {atom}" if self.rng.random() < 0.2 else atom
 

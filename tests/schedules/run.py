@@ -1,18 +1,19 @@
 """One schedule, move by move, until no work is left.
 
 A schedule is written as its moves. `p`: a source starts a delivery. `A`: worker A sends its next request. `A?`: the
-same with a fault (faults.py). `t`: time passes until the next message is visible.
+same with a fault (faults.py). `t`: time passes until the next message is visible. `l`: the late request that was sent
+first is applied; `l2`: the second one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tests.harness.interceptor import FakeClock, Killed
 from tests.schedules import provider
-from tests.schedules.dynamodb import Change, digest
+from tests.schedules.dynamodb import TOKEN_LIFE_MS, Change, digest
 from tests.schedules.facts import NOBODY, Facts
-from tests.schedules.faults import Fault, possible
+from tests.schedules.faults import MAKE_LATE, Fault, possible
 from tests.schedules.green_threads import JOIN
 from tests.schedules.handler_runs import HandlerRuns, Process, Start, Thread
 from tests.schedules.model import Answer, Call, Model, answered, refusal
@@ -59,6 +60,27 @@ class Invocation:
         return Invocation(self.process.copy(), self.source, self.delivery)
 
 
+LATE = "l"  # the move of a late request, and the end of the name of its thread
+
+
+@dataclass(frozen=True)
+class LateRequest:
+    """A request that is on its way after its sender gave it up, died, or got the answer to another copy."""
+
+    worker: str
+    by: str  # the thread
+    call: Call
+    past: bytes  # of the thread, which decides the request
+    claims: frozenset[tuple[str, tuple[str, str]]]  # made before the request was sent: Facts.claims
+    overtaken: bool = False  # another worker has sent a request since, a millisecond later
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The record that the request claims. Empty if the request is not a claim."""
+        body = self.call.body
+        return (body["Key"]["id"]["S"],) if ":lease" in body.get("ExpressionAttributeValues", {}) else ()
+
+
 class Stuck(Exception):
     """The work does not end."""
 
@@ -86,6 +108,9 @@ class Run:
     most: int = len(LETTERS)  # deliveries; with more of them the work counts as endless
     trace: list[str] | None = None
     faults: list[str] = field(default_factory=list)
+    late: tuple[LateRequest, ...] = ()
+    aged: bool = False  # the tokens of late requests have been forgotten, after all other work
+    unchanged: bool = False  # the last move applied a late request that changed nothing
 
     def __post_init__(self) -> None:
         self.clock = self.environment.clock
@@ -98,9 +123,14 @@ class Run:
 
     def _meet(self, thread: Thread, call: Call, fault: Fault) -> Answer | None:
         """Apply a request with its fault. Returns None if the answer is lost or too late. Raises Killed."""
-        if fault is Fault.DIES_BEFORE:
+        if fault in (Fault.DIES_BEFORE, Fault.DIES_LATE):
             self._trace_call(thread, call, fault, "")
             raise Killed
+        if fault is Fault.LATE:
+            self.clock.advance(LOST_S)
+            self._trace_call(thread, call, fault, "")
+            thread.saw("lost", self.clock.ms)
+            return None
         try:
             answer = self._answer(call, fault)
         except provider.TooLate:
@@ -158,6 +188,34 @@ class Run:
         done = self.model.queues.call(call.operation, {**call.body, "Entries": rest}) if rest else {"Successful": []}
         return answered({"Successful": done["Successful"], "Failed": failed})
 
+    def _overtake(self, worker: str) -> None:
+        """Let a millisecond pass before a worker's request if another worker's claim is late."""
+        if any(late.key and late.worker != worker and not late.overtaken for late in self.late):
+            self.late = tuple(replace(it, overtaken=it.overtaken or it.worker != worker) for it in self.late)
+            self.clock.ms += 1
+
+    def _send_late(self, worker: str, thread: Thread) -> None:
+        claims = frozenset(self.facts.claims.items())
+        self.late += (LateRequest(worker, thread.name, thread.parked_at, thread.past, claims),)
+
+    def _apply_late(self, late: LateRequest) -> None:
+        """Apply a late request. Nobody reads its answer."""
+        before = self._outside()
+        records = self.model.tables.items["idempotency"]
+        record = records.get(late.key)
+        since = {key for _, (key, _) in self.facts.claims.items() - late.claims}
+        thread = self._asking = Thread(late.by + LATE, past=late.past)
+        try:
+            answer = self._answer(late.call, Fault.NONE).said
+        except provider.TooLate:
+            answer = "no answer in time"
+        finally:
+            self._asking = None
+        self._trace_call(thread, late.call, Fault.NONE, answer)
+        self.unchanged = self._outside() == before
+        if record and records[late.key] != record and since & {*late.key}:
+            self.facts.offences.add(f"a_late_claim_is_refused: {late.by} claimed {late.key[0]} after a later claim")
+
     # Moves of the explorer
 
     def moves(self) -> list[str]:
@@ -168,21 +226,27 @@ class Run:
         passing: list[str] = []
         if len(self.active) < self.max_running:
             starting = [source.label for source in self.sources if self._due(source)]
-            if not starting and self._stalled() and self._next_ms() is not None:
+            if not starting and self._may_wait():
                 passing = ["t"]
+        late = [LATE + (str(number) if number > 1 else "") for number, _ in enumerate(self.late, 1)]
         faults = []
         if self.faults_left:
             for thread in self._ready():
                 if isinstance(thread.parked_at, Call):
                     kinds = [fault for fault in possible(thread.parked_at) if fault in self.kinds]
                     faults += [thread.name + fault.value for fault in kinds]
-        return plain + starting + passing + faults
+        return plain + starting + passing + late + faults
 
     def move(self, move: str) -> None:
         """Perform a move."""
+        self.unchanged = False
         if move == "t":
-            self._stalled()[0].stalled = False
-            self._pass_time()
+            self._wait()
+        elif move[0] == LATE:
+            number = int(move[1:] or 1) - 1
+            late = self.late[number]
+            self.late = self.late[:number] + self.late[number + 1 :]
+            self._apply_late(late)
         elif move[0].islower():
             self._start(next(source for source in self.sources if source.label == move))
         else:
@@ -192,15 +256,17 @@ class Run:
             self._end(it)
 
     def settle(self) -> bool:
-        """If no worker runs, let time pass until there is work. Returns False if there will be no more work."""
+        """If no worker runs, let time pass until there is work. Returns False if there will be no more work.
+
+        While a request is late, time passes by a move, since the request may be applied before.
+        """
         if self._next_ms() is None and self.redrives_left:
             self.redrives_left -= 1
             self._redrive()
         if self._next_ms() is None:
             return False
-        if not any(self._due(source) for source in self.sources):
-            self.clock.advance(self.later_s)
-            self._pass_time()
+        if not self.late and not any(self._due(source) for source in self.sources):
+            self._wait()
         return True
 
     def save(self) -> Any:
@@ -233,18 +299,26 @@ class Run:
             self.faults_left,
             self.redrives_left,
             self.started,
+            self.aged,
+            [(late.by, late.past, late.overtaken) for late in self.late],
+            self._outside(),
+            [(it.process.name, it.process.deadline_ms, it.process.stalled, _threads(it.process)) for it in self.active],
+        )
+        return digest(repr(seen).encode())
+
+    # Inside
+
+    def _outside(self) -> object:
+        """Return everything outside the workers that a request can change. Comparable."""
+        return (
             sorted(self.model.tables.sums.items()),
             self.model.tables.tokens_sum,
             [(name, [message.state for message in found]) for name, found in self.model.queues.waiting.items()],
             sorted((key, digest(body)) for key, body in self.model.rest.objects.items()),
             [mail.digest for mail in self.model.rest.mails],
             [source.state() for source in self.sources],
-            [(it.process.name, it.process.deadline_ms, it.process.stalled, _threads(it.process)) for it in self.active],
             self.facts.state(),
         )
-        return digest(repr(seen).encode())
-
-    # Inside
 
     def _ready(self) -> list[Thread]:
         return [thread for it in self.active for thread in it.process.ready]
@@ -260,8 +334,21 @@ class Run:
     def _next_ms(self) -> int | None:
         return min((ms for source in self.sources if (ms := source.next_ms()) is not None), default=None)
 
-    def _pass_time(self) -> None:
+    def _may_wait(self) -> bool:
+        """Return whether time may pass: a process stalls, or no worker runs and a request is late."""
+        late = bool(self.late) and not self.active
+        return bool(self._stalled() or late) if self._next_ms() is not None else late and not self.aged
+
+    def _wait(self) -> None:
+        """Let time pass until the next message is visible. If there is none, DynamoDB forgets its tokens."""
         next_ms = self._next_ms()
+        if self.active:
+            self._stalled()[0].stalled = False
+        elif next_ms is None:
+            self.aged = True
+            next_ms = self.clock.ms + TOKEN_LIFE_MS
+        else:
+            self.clock.advance(self.later_s)
         assert next_ms is not None
         self.clock.ms = max(self.clock.ms, next_ms)
         self._trace(f"          time passes: {self._elapsed()}")
@@ -307,6 +394,9 @@ class Run:
         self.last = name
         answer = None
         if thread.parked_at is not JOIN:
+            self._overtake(it.process.name)
+            if fault in MAKE_LATE:
+                self._send_late(it.process.name, thread)
             self._asking = thread
             try:
                 answer = self._meet(thread, thread.parked_at, fault)
@@ -335,7 +425,7 @@ class Run:
             it.delivery.returned(process.result)
 
     def _by(self) -> str:
-        return self._asking.name if self._asking else NOBODY
+        return self._asking.name.removesuffix(LATE) if self._asking else NOBODY
 
     def new_id(self) -> str:
         """Return an id that a service makes."""
@@ -365,7 +455,7 @@ class Run:
         return f"{(self.clock.ms - START_MS) / 1000:.1f} s since the start"
 
 
-_CHANGES = ("faults_left", "redrives_left", "started", "last")
+_CHANGES = ("faults_left", "redrives_left", "started", "last", "late", "aged", "unchanged")
 
 
 def _name(number: int) -> str:

@@ -12,17 +12,19 @@ from typing import Any
 from functions.payment_sandbox import objects
 from tests.schedules import provider
 from tests.schedules.environment import ExplorerEnvironment
-from tests.schedules.faults import Fault
+from tests.schedules.facts import NOBODY
+from tests.schedules.faults import MAKE_LATE, Fault
+from tests.schedules.model import Call
 from tests.schedules.person import Person
-from tests.schedules.run import ALL_KINDS, Run
+from tests.schedules.run import ALL_KINDS, LateRequest, Run
 from tests.schedules.services import Mail, Message
 from tests.schedules.sources import ClientSource, QueueSource, StreamSource
 
 ORDER_ID = "ord_1"
 # The local stage's function timeouts, in seconds.
 TIMEOUTS_S = {"order": 5.0, "payment": 9.0, "email": 7.0, "relay": 5.0, "api": 3.0}
-# Deaths, lost answers, refusals, stalls.
-PARTS = ("!+", "?", "%&/", "~")
+# Deaths, lost answers, refusals, stalls, late requests.
+PARTS = ("!+", "?", "%&/", "~", "@^=")
 SEEDED = "seed"  # the worker that sent the emails before a scenario begins
 OPERATIONS = {"orders": "order.place", "payments": "payment.charge", "emails": "email.send"}
 
@@ -227,6 +229,39 @@ def _payment_settled(environment: ExplorerEnvironment, run: Run) -> None:
     run.sources.append(Person("s", ORDER_ID, lambda: run.clock.ms))
 
 
+def _payment_deleted(method: str) -> Callable[[ExplorerEnvironment, Run], None]:
+    """The record is deleted in any attempt or between two. The next attempt counts from 1 again.
+
+    So the provider replays its answers of up to a day ago. The first is a failure without effect.
+    """
+
+    def prepare(environment: ExplorerEnvironment, run: Run) -> None:
+        _payment(method, 1)(environment, run)
+        intent = _intent(1, payment_method=method)
+        provider.plant(run.model, intent)
+        orders = run.model.tables.items["orders"]
+        row = {**orders[(ORDER_ID,)], "intent_id": {"S": intent["id"]}}
+        run.model.tables.call("PutItem", {"TableName": "orders", "Item": row})
+        provider.plant_failure(
+            run.model,
+            f"/v1/payment_intents/{intent['id']}/confirm",
+            {"error_on_requires_action": "true"},
+            f"{intent['id']}/confirm/1",
+            run.clock.ms // 1000 + 24 * 3600,
+        )
+        delete = {
+            "TableName": "idempotency",
+            "Key": {"id": {"S": f"payment.charge#{ORDER_ID}"}},
+            "ConditionExpression": "#status = :inprogress",
+            "ExpressionAttributeNames": {"#status": "status"},
+            "ExpressionAttributeValues": {":inprogress": {"S": "INPROGRESS"}},
+        }
+        call = Call("dynamodb", "DeleteItem", delete, b"", "")
+        run.late += (LateRequest(NOBODY, NOBODY, call, b"", frozenset()),)
+
+    return prepare
+
+
 OTHER_ORDER = {"amount": 9900, "metadata": {"order_id": "ord_other"}}
 
 
@@ -335,6 +370,14 @@ SCENARIOS = {
         Scenario("payment-declined-once", _payment("pm_card_chargeDeclined", 1), DECLINED),
         Scenario("payment-cold", _payment_cold, PAID),
         Scenario("payment-forgetful", _payment_forgetful, PAID),
+        # Without late requests: a late claim may be applied if its record was deleted (docs/correctness.md).
+        Scenario("payment-deleted", _payment_deleted("pm_card_visa"), PAID, kinds=ALL_KINDS - MAKE_LATE),
+        Scenario(
+            "payment-declined-deleted",
+            _payment_deleted("pm_card_chargeDeclined"),
+            DECLINED,
+            kinds=ALL_KINDS - MAKE_LATE,
+        ),
         Scenario("payment-another", _payment_of_another_amount, PAID, parked=frozenset({"key_reused"})),
         # An answer about another order or amount. If a worker fixes, confirms or believes it, an invariant breaks.
         Scenario(

@@ -18,7 +18,10 @@ def everything(environment: ExplorerEnvironment, scenario: Scenario, faults: int
 
 @pytest.mark.parametrize(
     ("name", "faults"),
-    [("order", 1), ("order-batch", 0), ("api", 1), ("relay", 1), ("email", 0), ("payment", 0), ("payment-declined", 0)],
+    [
+        *(("order", 1), ("api", 1), ("relay", 1), ("email-declined-once", 1)),
+        *(("order-batch", 0), ("email", 0), ("payment", 0), ("payment-declined", 0)),
+    ],
 )
 def test_the_search_by_states_ends_in_the_same_states_as_the_plain_one(
     environment: ExplorerEnvironment, name: str, faults: int

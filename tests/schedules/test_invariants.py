@@ -9,7 +9,8 @@ from tests.schedules.dynamodb import Change
 from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.explorer import plainest, play
 from tests.schedules.invariants import ALWAYS, FINALLY, broken
-from tests.schedules.run import Run
+from tests.schedules.model import Call
+from tests.schedules.run import LateRequest, Run
 from tests.schedules.scenarios import ORDER_ID, SCENARIOS, Scenario
 from tests.schedules.services import Mail, Message
 
@@ -137,12 +138,26 @@ def clients_disagree(run: Run) -> None:
     run.facts.answers += [(202, '{"order_id": "one"}'), (202, '{"order_id": "two"}')]
 
 
+def late_claim_applied(run: Run) -> None:
+    key = {"id": {"S": "payment.charge#ord_1"}}
+    overwrite = {
+        "TableName": "idempotency",
+        "Key": key,
+        "UpdateExpression": "SET attempt = :lease",
+        "ExpressionAttributeValues": {":lease": {"N": "9"}},
+    }
+    call = Call("dynamodb", "UpdateItem", overwrite, b"", "")
+    run.late += (LateRequest("X", "X", call, b"", frozenset()),)
+    run.move("l")
+
+
 TAMPERS: dict[str, tuple[Callable[[Run], None], ...]] = {
     "one_final_state": (settled_twice,),
     "charged_at_most_once": (charged_twice, charged_by_another_intent),
     "charged_the_total": (charged_another_amount,),
     "state_tells_the_charge": (paid_without_charge, declined_with_charge),
     "a_zombie_wrote_nothing": (committed_by_a_zombie, order_written_by_a_zombie),
+    "a_late_claim_is_refused": (late_claim_applied,),
     "acknowledged_is_done": (acknowledged_in_progress,),
     "events_keep_their_content": (one_id_two_contents,),
     "the_result_is_the_winners": (another_result,),

@@ -13,9 +13,11 @@ from moto import mock_aws
 from moto.core.models import botocore_stubber
 
 from tests.harness.tables import ORDERS_TABLE
+from tests.schedules.dynamodb import Refused
 from tests.schedules.expressions import Unmodelled
 from tests.schedules.model import Model, read, response
 from tests.schedules.random_requests import TABLES, RandomRequests
+from tests.schedules.services import Queues
 from tools.local.ministack import MiniStack, free_port
 
 CLIENT = {
@@ -190,6 +192,23 @@ def test_a_token_used_for_another_request_is_a_mismatch(model: Any, ministack: A
         assert said == ("IdempotentParameterMismatchException", None, [])
 
 
+def test_moto_applies_a_transaction_each_time_and_lets_a_token_carry_another_request(moto: Any) -> None:
+    """If this test fails, moto has learned about tokens: docs/aws-properties.md changes."""
+    update = {
+        "TableName": "idempotency",
+        "Key": {"id": {"S": "token"}},
+        "UpdateExpression": "SET n = if_not_exists(n, :zero) + :one",
+        "ExpressionAttributeValues": {":zero": {"N": "0"}, ":one": {"N": "1"}},
+    }
+    for _ in range(3):
+        moto.transact_write_items(TransactItems=[{"Update": update}], ClientRequestToken="same")
+    moto.transact_write_items(TransactItems=put("other"), ClientRequestToken="same")
+
+    items = {item["id"]["S"]: item for item in moto.scan(TableName="idempotency")["Items"]}
+    assert items["token"]["n"] == {"N": "3"}
+    assert "other" in items
+
+
 def test_a_token_is_forgotten_after_ten_minutes(model: Any, clock: Clock) -> None:
     """https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html"""
     model.transact_write_items(TransactItems=put("a"), ClientRequestToken="mine")
@@ -200,13 +219,15 @@ def test_a_token_is_forgotten_after_ten_minutes(model: Any, clock: Clock) -> Non
     assert model.get_item(TableName="idempotency", Key={"id": {"S": "a"}})["Item"]["s"] == {"S": "y"}
 
 
-def test_a_cancelled_transaction_leaves_its_token_free(model: Any) -> None:
-    refused = [{"Put": {**put("a")[0]["Put"], "ConditionExpression": "attribute_exists(id)"}}]
-    assert answer(model, "TransactWriteItems", {"TransactItems": refused, "ClientRequestToken": "mine"}) != (None, None)
+def test_a_cancelled_transaction_leaves_its_token_free(model: Any, ministack: Any) -> None:
+    refused = [{"Put": {**put("free")[0]["Put"], "ConditionExpression": "attribute_exists(id)"}}]
+    for client in (model, ministack):
+        said = answer(client, "TransactWriteItems", {"TransactItems": refused, "ClientRequestToken": "free"})
+        assert said == ("TransactionCanceledException", None, [("ConditionalCheckFailed", None)])
 
-    model.transact_write_items(TransactItems=put("a"), ClientRequestToken="mine")
+        client.transact_write_items(TransactItems=put("free"), ClientRequestToken="free")
 
-    assert "Item" in model.get_item(TableName="idempotency", Key={"id": {"S": "a"}})
+        assert "Item" in client.get_item(TableName="idempotency", Key={"id": {"S": "free"}})
 
 
 KEY = {"TableName": "idempotency", "Key": {"id": {"S": "a"}}}
@@ -272,6 +293,51 @@ def test_an_index_gives_its_items_page_by_page_in_order(model: Any, moto_orders:
 
     assert [one for page in ours for one in page] == ["o1", "o2", "o0", "o3"]
     assert [page for page in ours if page] == [page for page in theirs if page]
+
+
+def test_a_message_is_hidden_counted_and_deleted_by_its_newest_receipt_only(clock: Clock) -> None:
+    queues = Queues(("q",), clock.now, lambda: "m", lambda *_: None)
+    queues.put("q", {"MessageBody": "once"})
+
+    def show(receipt: str) -> None:
+        queues.call("ChangeMessageVisibility", {"QueueUrl": "q", "ReceiptHandle": receipt, "VisibilityTimeout": 0})
+
+    (message,) = queues.receive("q", 600, 10)
+    first = message.receipt
+    assert queues.receive("q", 600, 10) == []
+    show(first)
+    (message,) = queues.receive("q", 600, 10)
+
+    assert (message.receives, message.receipt != first) == (2, True)
+    with pytest.raises(Refused, match="ReceiptHandleIsInvalid"):
+        show(first)
+    queues.delete("q", first)
+    assert queues.waiting["q"] == [message]
+    clock.ms += 600_000
+    assert queues.receive("q", 600, 10) == [message]
+    queues.delete("q", message.receipt)
+    assert queues.waiting["q"] == []
+
+
+def test_moto_accepts_an_old_receipt_as_aws_may() -> None:
+    with mock_aws():
+        sqs: Any = boto3.client("sqs", **CLIENT)  # type: ignore[call-overload]
+        url = sqs.create_queue(QueueName="q")["QueueUrl"]
+        sqs.send_message(QueueUrl=url, MessageBody="once")
+
+        def receive() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = sqs.receive_message(QueueUrl=url, VisibilityTimeout=600).get("Messages", [])
+            return found
+
+        (first,) = receive()
+        assert receive() == []
+        sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=first["ReceiptHandle"], VisibilityTimeout=0)
+        (second,) = receive()
+        assert first["ReceiptHandle"] != second["ReceiptHandle"]
+
+        sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=first["ReceiptHandle"], VisibilityTimeout=0)
+
+        assert len(receive()) == 1
 
 
 def test_what_is_not_modelled_is_not_guessed(model: Any) -> None:

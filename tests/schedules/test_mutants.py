@@ -58,7 +58,15 @@ def test_every_module_that_gives_a_guarantee_has_mutants() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["duplicate_replays_none", "claim_in_progress_taken_for_done"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "duplicate_replays_none",
+        "claim_in_progress_taken_for_done",
+        "key_free_for_its_old_owner",
+        "forgotten_key_free_during_its_lease",
+    ],
+)
 def test_the_explorer_notices_a_mutant_and_not_the_control(name: str) -> None:
     scenario = SCENARIOS[MUTANTS[name].scenarios[0]]
 

@@ -17,6 +17,9 @@ WORDS = {
     Fault.CONFLICT: "conflict",
     Fault.HALF: "half done",
     Fault.STALLS: "stalls",
+    Fault.LATE: "no answer, the request is late",
+    Fault.DIES_LATE: "dies, the request is late",
+    Fault.COPIED: "a copy is late",
 }
 
 

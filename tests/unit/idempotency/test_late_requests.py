@@ -52,6 +52,11 @@ def forgotten(world: World, store: Store, first: Claim) -> None:
     release(world, store, first, forget=True)
 
 
+def forgotten_at_once(world: World, store: Store, first: Claim) -> None:
+    """In the millisecond of the claim, or by a clock that was set back."""
+    store.release(first, forget=True, deadline_ms=world.clock.now_ms() + 20_000)
+
+
 def released_in_doubt(world: World, store: Store, first: Claim) -> None:
     release(world, store, first, forget=False)
 
@@ -67,7 +72,9 @@ def completed(world: World, store: Store, first: Claim) -> None:
 
 
 @pytest.mark.parametrize(
-    "meanwhile", [forgotten, released_in_doubt, claimed_and_forgotten_by_another, completed], ids=lambda f: f.__name__
+    "meanwhile",
+    [forgotten, forgotten_at_once, released_in_doubt, claimed_and_forgotten_by_another, completed],
+    ids=lambda f: f.__name__,
 )
 def test_a_late_copy_of_a_claim_is_not_applied(world: World, meanwhile: Callable[[World, Store, Claim], None]) -> None:
     client = Recorder(world.dynamodb)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.idempotency import Busy, KeyReused, Superseded
-from tests.harness.interceptor import answer_lost
+from tests.harness.interceptor import answer_lost, meanwhile
 from tests.harness.layer_world import World
 from tests.unit.idempotency.core_helpers import KEY, acquire, claim, commit, completed, put_record, record, release
 
@@ -58,6 +58,32 @@ def test_a_release_whose_answer_was_lost_is_just_done_again(world: World) -> Non
 
     assert record(world)["in_progress_expiration"] == world.clock.now_ms() - int(world.clock.slept[0] * 1000)
     assert record(world)["unsettled"] is False
+
+
+@pytest.mark.parametrize("forget", [False, True])
+def test_a_release_whose_answer_was_lost_is_done_although_another_owner_has_claimed_since(
+    world: World, forget: bool
+) -> None:
+    claimed = acquire(world)
+    world.wire.plan("UpdateItem", answer_lost, meanwhile(lambda: put_record(world)))
+
+    release(world, claimed, forget=forget)
+
+    assert world.wire.count("UpdateItem") == 3
+    assert record(world)["owner"] == "other"
+
+
+def test_a_worker_that_stalled_past_its_deadline_may_have_lost_the_key_before_its_release(world: World) -> None:
+    claimed = acquire(world)
+
+    def stall() -> None:
+        world.clock.advance(31)
+        put_record(world)
+
+    world.wire.plan("UpdateItem", answer_lost, meanwhile(stall))
+
+    with pytest.raises(Superseded):
+        release(world, claimed)
 
 
 @pytest.mark.parametrize("theirs", [{}, completed()], ids=["in progress", "completed"])

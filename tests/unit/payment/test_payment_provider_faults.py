@@ -118,7 +118,18 @@ def test_a_failure_that_the_provider_keeps_for_a_day_is_left_to_it(payments: Pay
     assert payments.deliver(delivery) == ["message-1"]
     assert payments.deliver(delivery) == []
 
-    assert _creation_keys(payments) == ["ord_1", "ord_1", "ord_1/2"]
+    assert _keys(payments, "create") == ["ord_1", "ord_1", "ord_1/2"]
+    payments.settled_once()
+
+
+def test_a_failed_confirmation_that_the_provider_keeps_is_repeated_under_another_key(payments: Payments) -> None:
+    delivery = payments.delivery()
+    payments.connection.plan("confirm", _kept(500))
+
+    payments.until_quiet(delivery)
+
+    confirmed = [key.partition("/")[2] for key in _keys(payments, "confirm")]
+    assert confirmed == ["confirm/1", "confirm/2"]
     payments.settled_once()
 
 
@@ -128,7 +139,7 @@ def test_failures_that_are_kept_under_both_keys_cost_another_try(payments: Payme
 
     payments.until_quiet(delivery)
 
-    assert _creation_keys(payments) == ["ord_1", "ord_1/1", "ord_1", "ord_1/2"]
+    assert _keys(payments, "create") == ["ord_1", "ord_1/1", "ord_1", "ord_1/2"]
     payments.settled_once()
 
 
@@ -138,7 +149,7 @@ def test_a_key_that_was_spent_on_another_request_does_not_block_the_order(paymen
 
     assert payments.deliver(delivery) == []
 
-    assert _creation_keys(payments) == ["ord_1", "ord_1/1"]
+    assert _keys(payments, "create") == ["ord_1", "ord_1/1"]
     assert payments.intents() == ["requires_confirmation", "succeeded"]
     payments.settled_once()
 
@@ -292,13 +303,9 @@ def _kept(status: int) -> Fault:
     return refuses(status, "api_error" if status == 500 else "invalid_request_error", {"Idempotent-Replayed": "true"})
 
 
-def _creation_keys(payments: Payments) -> list[str]:
-    created = [
-        request
-        for call, request in zip(payments.connection.calls, payments.connection.requests, strict=True)
-        if call == "create"
-    ]
-    return [request["headers"]["idempotency-key"] for request in created]
+def _keys(payments: Payments, call: str) -> list[str]:
+    sent = zip(payments.connection.calls, payments.connection.requests, strict=True)
+    return [request["headers"]["idempotency-key"] for name, request in sent if name == call]
 
 
 def _made_by_hand(payments: Payments, amount: int = 2500, key: str = "by hand") -> str:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from functions.order.handler import handler as place
 from functions.sweep.handler import DAY_S, End, NotSwept, Run, handler, wait_s
@@ -276,6 +276,32 @@ def test_an_order_that_moves_between_send_and_note_keeps_its_own_mark(world: Wor
     row = row_of(world, "ord_0")
     assert (row["state"], row["sweeps"]) == ({"S": "paid"}, {"N": "0"})
     assert row["open_since"] == {"N": str(world.clock.now_ms() // 1000)}
+
+
+@pytest.mark.parametrize("meanwhile", ["another run", "the order moves"])
+def test_a_mark_that_is_applied_late_is_refused(world: World, meanwhile: str) -> None:
+    open_orders(world, 1)
+    late: list[dict[str, Any]] = []
+
+    def delay(request: Any, _: Any) -> Any:
+        late.append(json.loads(request.body))
+        raise ReadTimeoutError(endpoint_url=request.url)
+
+    world.wire.plan("UpdateItem", delay)
+    with pytest.raises(NotSwept):
+        sweep(world)
+    world.clock.advance(1)
+    if meanwhile == "another run":
+        sweep(world)
+    else:
+        samples.settle(world, samples.requested("ord_0"), "paid")
+    before = row_of(world, "ord_0")
+
+    (request,) = late
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        world.dynamodb.update_item(**request)
+
+    assert row_of(world, "ord_0") == before
 
 
 def test_an_order_that_ends_between_send_and_note_gets_no_mark(world: World) -> None:

@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock check test lint types unit verify replay mutants stacks e2e up down order invoke logs synth preflight diff deploy destroy smoke \
-	dlq redrive audit trace pause resume forget discard recover clean
+	dlq redrive audit trace pause resume forget discard settle recover clean
 
 PYTHON_PACKAGES := .venv/.done
 NODE_PACKAGES := node_modules/.done
@@ -20,7 +20,7 @@ export CDK_DISABLE_CLI_TELEMETRY := true
 ifeq ($(origin EMAIL),environment) # a person's own address, as git reads it, and not a value for make
 EMAIL :=
 endif
-VALUES := AGE AMOUNT EMAIL FROM FUNCTION KEY MAX METHOD ORDER PORT QUEUE REASON SCHEDULE STAGE
+VALUES := AGE AMOUNT AS EMAIL FROM FUNCTION KEY MAX METHOD ORDER PORT QUEUE REASON SCHEDULE STAGE
 $(foreach name,$(VALUES),$(eval override $(name) := $$(value $(name))))
 
 # Stop if a variable has no value: $(call need,ORDER,ord_1)
@@ -138,6 +138,9 @@ forget: $(PYTHON_PACKAGES) ## delete one idempotency record, after you typed its
 
 discard: $(PYTHON_PACKAGES) ## move parked messages of one reason into a file, after you typed both (QUEUE=orders REASON=unparsable; YES=1)
 	$(call need,QUEUE,orders|payments|emails)$(call need,REASON,unparsable)@$(OPERATE) discard $(call quote,QUEUE) $(call quote,REASON) $(COMMON) $(if $(filter-out 0,$(YES)),--yes)
+
+settle: $(PYTHON_PACKAGES) ## end a placed order that can never be paid, after you typed its id (ORDER=ord_1 AS=declined REASON=payment_method_missing; YES=1)
+	$(call need,ORDER,ord_1)$(call need,AS,declined)$(call need,REASON,payment_method_missing)@$(OPERATE) settle $(call quote,ORDER) $(call option,as,AS) $(call option,reason,REASON) $(COMMON) $(if $(filter-out 0,$(YES)),--yes)
 
 recover: $(PYTHON_PACKAGES) ## put missing order rows back from a copy of the table (FROM=orders-copy)
 	$(call need,FROM,<name of the copied table>)@$(OPERATE) recover $(call quote,FROM) $(COMMON)

@@ -60,6 +60,8 @@ class PipelineStack(Stack):
                 environment={
                     "PROVIDER_URL": provider.url,
                     "PROVIDER_SECRET_ARN": provider.secret_arn,
+                    # An intent of the other mode is refused before its id is on the row.
+                    "PROVIDER_LIVEMODE": "true" if settings.stage is Stage.PROD else "false",
                     **client_environment(settings.times.provider, "PROVIDER"),
                 },
                 layers=[] if settings.stage is Stage.LOCAL else [payment_layer(self)],
@@ -86,7 +88,14 @@ class PipelineStack(Stack):
         for queue_consumer in others:
             queue_consumer.deny_other_senders([relay.role_arn, sweep.role_arn, *settings.operators])
         named = settings.operators if settings.stage is Stage.PROD else ()  # other stages allow the whole account
-        remember(self, producers=",".join(settings.producers), operators=",".join(named))
+        # In prod the secret is required. In stage sandbox a deploy without it would return to the payment sandbox.
+        secret_arn = settings.provider_secret_arn if settings.stage is Stage.SANDBOX else None
+        remember(
+            self,
+            producers=",".join(settings.producers),
+            operators=",".join(named),
+            provider_secret_arn=secret_arn or "",
+        )
 
 
 def _email_permission(settings: Settings, data: StatefulStack) -> iam.PolicyStatement:

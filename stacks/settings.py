@@ -24,6 +24,7 @@ _PRINCIPAL = re.compile(r"arn:[\w*-]+:iam::(\d{12}|\*):(role|user)/(?!\*+$)[\w+=
 # Every principal of an account, if its own IAM policy allows the action. Other accounts have no permission.
 ACCOUNT = ("arn:*:iam::*:*",)
 
+STRIPE = "https://api.stripe.com"
 RUNBOOK = "docs/runbook.md"  # the file in the repository, unless the context has a URL
 
 
@@ -68,7 +69,7 @@ class Settings:
     endpoint: str | None = None  # the URL of the local AWS
 
     def __post_init__(self) -> None:
-        if self.stage is Stage.PROD:
+        if self.stage is Stage.PROD or self.provider_url is not None:
             _check_real_provider(self)
         else:
             _check_payment_sandbox(self)
@@ -121,8 +122,12 @@ def identities_of(sender: str) -> tuple[str, ...]:
 
 
 def _check_real_provider(s: Settings) -> None:
-    require(s.slow_s is None, f"stage {s.stage} with slow_s={s.slow_s}: prod has no payment sandbox")
+    require(s.stage is not Stage.LOCAL, f"stage {s.stage} with provider_url={s.provider_url}: it has a payment sandbox")
     require(s.provider_url is not None, f"stage {s.stage} with provider_url={s.provider_url}: prod needs a provider")
+    require(
+        s.slow_s is None,
+        f"stage {s.stage} with slow_s={s.slow_s} and provider_url={s.provider_url}: only the payment sandbox is slow",
+    )
     arn = s.provider_secret_arn or ""
     require(
         arn.startswith("arn:") and ":secretsmanager:" in arn and arn[-7:-6] == "-",
@@ -135,7 +140,7 @@ def _check_payment_sandbox(s: Settings) -> None:
     require(
         s.provider_url is None and s.provider_secret_arn is None,
         f"stage {s.stage} with provider_url={s.provider_url} and provider_secret_arn={s.provider_secret_arn}: "
-        "only prod has a real provider",
+        "only stages sandbox and prod may have a real provider",
     )
     require(
         s.slow_s is not None and s.slow_s > s.times.provider.read_s,
@@ -207,7 +212,9 @@ def _sandbox(context: Context) -> Settings:
         log_retention="ONE_MONTH",
         api_rate=50,
         api_burst=100,
-        slow_s=12,
+        # A secret with the key of a Stripe test account replaces the payment sandbox.
+        slow_s=None if context("provider_secret_arn") else 12,
+        provider_url=STRIPE if context("provider_secret_arn") else None,
         provider_secret_arn=context("provider_secret_arn"),
         producers=_list(context, "producers"),
         operators=ACCOUNT,
@@ -234,7 +241,7 @@ def _prod(context: Context) -> Settings:
             # SES allows a new account 14 emails a second. With ten threads a worker, SES refuses most of them.
             "email": Throughput(batch_size=1),
         },
-        provider_url="https://api.stripe.com",
+        provider_url=STRIPE,
         provider_secret_arn=_supplied(
             context, "provider_secret_arn", "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-AbCdEf"
         ),

@@ -22,7 +22,8 @@ PLACEHOLDERS = {
 # PRODUCERS and OPERATORS are comma-separated IAM ARNs. PRODUCERS may send to the orders queue. OPERATORS may redrive
 # into the other queues. ALARM_EMAIL receives the alarms. RUNBOOK_URL is the published runbook that alarms link to.
 _BOTH = ("PRODUCERS", "ALARM_EMAIL", "RUNBOOK_URL")
-OPTIONAL = {"local": (), "sandbox": _BOTH, "prod": (*_BOTH, "OPERATORS")}
+# PROVIDER_SECRET_ARN in stage sandbox: the key of a Stripe test account, which replaces the payment sandbox.
+OPTIONAL = {"local": (), "sandbox": (*_BOTH, "PROVIDER_SECRET_ARN"), "prod": (*_BOTH, "OPERATORS")}
 NONE = "none"  # removes an optional value; an empty value may be a mistake
 
 

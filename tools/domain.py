@@ -41,7 +41,7 @@ OUTPUTS = (
 
 # The attributes of a row and of a log line that a trace shows: ids, times, states. No customer, no items, no free text.
 ROW_FIELDS = (
-    "order_id", "state", "total", "currency", "payment_method", "intent_id", "charge_id", "decline_reason",
+    "order_id", "state", "total", "currency", "payment_method", "intent_id", "charge_id", "settling", "decline_reason",
     "mail", "mail_id", "correlation_id", "sweeps",
 )  # fmt: skip
 LOG_FIELDS = (

@@ -1,6 +1,7 @@
 """The payment provider's ledger: every charge and payment intent, read with Stripe's API. The only reader in tools/."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import stripe
@@ -19,7 +20,7 @@ stripe.enable_telemetry = False
 
 
 class Ledger:
-    """The provider's account. It reads; only `prune_keys` changes something, and only in the payment sandbox.
+    """The provider's account. It reads; only `cancel` changes something, and `prune_keys` in the payment sandbox.
 
     Raises stripe.StripeError. `every_s`: the least seconds between two pages.
     """
@@ -65,6 +66,13 @@ class Ledger:
             return self._request("get", f"/v1/payment_intents/{intent_id}")
         except stripe.InvalidRequestError:
             return None
+
+    def cancel(self, intent_id: str) -> str | None:
+        """Cancel an intent if its status allows that. Returns its status afterwards, None if it is not known."""
+        with suppress(stripe.InvalidRequestError):  # the status says why the provider refuses
+            self._request("post", f"/v1/payment_intents/{intent_id}/cancel")
+        found = self.intent(intent_id)
+        return found["status"] if found else None
 
     def intents_of(self, order_id: str, since: str) -> tuple[list[dict[str, Any]], bool]:
         """Return the intents made for an order since a time (RFC 3339), and whether all candidates were read.

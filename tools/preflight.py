@@ -12,6 +12,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shared.orders import KeyUnusable, is_live_key, parse_api_key
 from stacks.settings import Settings, Stage
 from tools.ses import Identity
 
@@ -120,7 +121,7 @@ def executions(settings: Settings) -> int:
     """
     workers = [settings.throughput(name) for name in ("order", "payment", "email")]
     payment = settings.throughput("payment")
-    sandbox = payment.batch_size * payment.max_concurrency if settings.stage is not Stage.PROD else 0
+    sandbox = payment.batch_size * payment.max_concurrency if settings.provider_url is None else 0
     return sum(each.max_concurrency for each in workers) + sandbox + 3
 
 
@@ -169,7 +170,10 @@ def sender(inputs: Inputs) -> Iterator[Result]:
 
 
 def provider_secret(inputs: Inputs) -> Iterator[Result]:
-    """The provider's secret exists in this region, and the payment function can read it. Prod has a live key."""
+    """The provider's secret exists in this region, and the payment function can read it. The key has the stage's mode.
+
+    No text contains a part of the key.
+    """
     arn = inputs.settings.provider_secret_arn
     if arn is None:
         yield Result(Level.OK, "provider secret", "the payment sandbox creates its own")
@@ -187,12 +191,17 @@ def provider_secret(inputs: Inputs) -> Iterator[Result]:
             ".amazonaws.com)."
         )
         yield Result(Level.NOTE, "provider secret", text)
-    value = secrets.get_secret_value(SecretId=arn).get("SecretString", "").strip()
-    if inputs.settings.stage is Stage.PROD and not value.startswith(("sk_live_", "rk_live_")):
-        text = "the value is not a live key of Stripe (sk_live_… or rk_live_…), as plain text"
+    mode = "live" if inputs.settings.stage is Stage.PROD else "test"
+    try:
+        live = is_live_key(parse_api_key(secrets.get_secret_value(SecretId=arn)))
+    except KeyUnusable as unusable:
+        yield Result(Level.STOP, "provider secret", str(unusable))
+        return
+    if live is not (mode == "live"):
+        text = f"the value is not a {mode} key of Stripe (sk_{mode}_… or rk_{mode}_…)"
         yield Result(Level.STOP, "provider secret", text)
     else:
-        yield Result(Level.OK, "provider secret", "the secret exists in this region")
+        yield Result(Level.OK, "provider secret", f"the secret exists in this region and holds a {mode} key")
 
 
 def principals(inputs: Inputs) -> Iterator[Result]:

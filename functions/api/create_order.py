@@ -80,7 +80,7 @@ def create_order(request: Request, correlation_id: str, remaining_ms: int) -> Re
         raise _problem(error) from error
     telemetry.count(OPERATION, {telemetry.DUPLICATE_REPLAYED if result.replayed else telemetry.FIRST_RUN: 1})
     logger.thread_safe_append_keys(outcome="replayed" if result.replayed else "accepted")
-    headers = {"Location": f"/orders/{order_id}"}
+    headers = {"Location": f"{request.path.rstrip('/')}/{order_id}"}
     if result.replayed:
         headers["Idempotent-Replayed"] = "true"
     return Response(202, "application/json", msgspec.json.encode(result.result).decode(), headers)

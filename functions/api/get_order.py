@@ -7,7 +7,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.api.request import RETRY_AFTER, Problem, Request, Response, caller_of
 from shared.idempotency import epoch_ms, logger, request_s, reserve_s
-from shared.orders import API_ID_PREFIX, Item, Order, orders
+from shared.orders import API_ID_PREFIX, Item, Order, disclosed, orders
 
 _ID = re.compile(rf"{API_ID_PREFIX}[a-z2-7]{{26}}")
 TRIES = 2  # the first may use a connection that died while Lambda had frozen the worker
@@ -68,7 +68,8 @@ def _read(order_id: str, deadline_ms: int) -> Order | None:
 
 
 def _view(order: Order) -> OrderView:
-    payment = PaymentView(order.charge_id, order.decline_reason)
+    reason = order.decline_reason
+    payment = PaymentView(order.charge_id, None if reason is None else disclosed(reason))
     return OrderView(
         order.order_id,
         order.state,

@@ -50,18 +50,10 @@ def _answer(request: Request, correlation_id: str, remaining_ms: int) -> Respons
 
 
 def _route(request: Request, correlation_id: str, remaining_ms: int) -> Response:
-    """Call the route. Raises Problem: 404 for an unknown path, 405 for a known path with another method."""
-    match request.path.split("/"):
-        case "", "orders":
-            _require_method("POST", request)
+    """Call the route that API Gateway matched. Raises Problem for any other route, which only a deploy can add."""
+    match request.route:
+        case "POST /orders":
             return create_order(request, correlation_id, remaining_ms)
-        case "", "orders", order_id if order_id:
-            _require_method("GET", request)
-            return get_order(request, order_id, remaining_ms)
-    raise Problem(404, "no-route", "Not found", "The routes are POST /orders and GET /orders/{order_id}.")
-
-
-def _require_method(method: str, request: Request) -> None:
-    if request.method != method:
-        detail = f"This path accepts {method}."
-        raise Problem(405, "no-method", "Method not allowed", detail, headers={"Allow": method})
+        case "GET /orders/{id}":
+            return get_order(request, request.parameters.get("id", ""), remaining_ms)
+    raise Problem(404, "no-route", "Not found", "The routes are POST /orders and GET /orders/{id}.")

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from shared.idempotency import BODY_LIMIT_BYTES, decode_as
-from shared.orders import API_ID_PREFIX, Customer, Item, NewOrder
+from shared.orders import API_ID_PREFIX, Customer, Item, NewOrder, smallest_charge
 
 # Names, not addresses: nothing is served under them. Replace the prefix with the address of your own documentation.
 PROBLEM_TYPES = "urn:effectively-once:problem:"
@@ -33,11 +33,14 @@ RETRY_AFTER = {"Retry-After": "1"}
 class Request(msgspec.Struct, frozen=True):
     """The part of Lambda's event (payload format 2.0) that the API uses.
 
-    Header names are lower case. `iam` is what API Gateway's IAM authoriser found about the caller.
+    Header names are lower case. `iam` is what API Gateway's IAM authoriser found about the caller. `route` is the route
+    that API Gateway matched, such as `GET /orders/{id}`. `path` also has the mapping key of a custom domain.
     """
 
     id: str
     method: str
+    route: str
+    parameters: Mapping[str, str]
     path: str
     headers: Mapping[str, str]
     body: str
@@ -51,6 +54,8 @@ def parse_request(event: Mapping[str, Any]) -> Request:
     return Request(
         id=context["requestId"],
         method=context["http"]["method"],
+        route=event["routeKey"],
+        parameters=event.get("pathParameters") or {},
         path=event["rawPath"],
         headers={name.lower(): value for name, value in event.get("headers", {}).items()},
         body=event.get("body") or "",
@@ -186,6 +191,13 @@ class PostedOrder(NewOrder, frozen=True, omit_defaults=True, kw_only=True, forbi
 
     customer: PostedCustomer
     items: Annotated[tuple[PostedItem, ...], msgspec.Meta(min_length=1, max_length=100)]
+
+    def __post_init__(self) -> None:
+        """Also refuse a total that the provider would not charge. A smaller order from the queue is declined."""
+        super().__post_init__()
+        smallest = smallest_charge(self.currency)
+        if self.total < smallest:
+            raise ValueError(f"Expected a total of at least {smallest}, got {self.total} - at `$.items`")
 
 
 # The meaning of each field's pattern.

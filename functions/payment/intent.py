@@ -35,6 +35,7 @@ class Intent:
     order_id: str | None
     charge_id: str | None  # of the last charge, paid or not
     reason: str  # of an intent that is not paid
+    livemode: bool | None = None  # whether the intent moves real money. https://docs.stripe.com/test-mode
 
 
 def parse_intent(found: stripe.PaymentIntent) -> Intent:
@@ -53,6 +54,7 @@ def parse_intent(found: stripe.PaymentIntent) -> Intent:
         order_id=_text(metadata.get("order_id")),
         charge_id=_text(fields.get("latest_charge")),
         reason=_text(failure.get("decline_code")) or _text(failure.get("code")) or _REASONS.get(status, ""),
+        livemode=_flag(fields.get("livemode")),
     )
 
 
@@ -63,6 +65,10 @@ def _text(value: object) -> str | None:
 def _whole(value: object) -> int | None:
     """Return a whole number. A bool is an int in Python, and a float may be NaN: both are refused."""
     return value if type(value) is int else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _fields(value: object) -> Mapping[str, Any]:

@@ -8,20 +8,74 @@ answer that does not fit the order.
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import stripe
+from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.payment.errors import Missing, Replayed, mismatch, to_step_error
+from functions.payment.errors import (
+    KEY_PATIENCE_S,
+    WRONG_MODE,
+    StoredFailure,
+    UnknownIntent,
+    mismatch,
+    refusal_of,
+    to_step_error,
+)
 from functions.payment.intent import Intent, intent_in_error, parse_intent
-from shared.idempotency import Attempt, NotDone, Permanent, as_not_done, client, logger, request_s, runtime
-from shared.orders import OrderPlaced
+from shared.idempotency import (
+    Attempt,
+    NotDone,
+    Permanent,
+    StepError,
+    as_not_done,
+    client,
+    epoch_ms,
+    logger,
+    request_s,
+    runtime,
+)
+from shared.orders import KeyUnusable, Order, parse_api_key
 
-# With the queue's back-off, five attempts take at least seven seconds. By then a new intent can be read.
-MISSING_ATTEMPTS = 5
+INTENT_PATIENCE_S = 60  # a new intent can be read long before
+KEY_AGE_S = 300  # an older API key is fetched again before the next call
+KEY_PAUSE_S = 60  # the least time between two fetches of one worker
 
 stripe.enable_telemetry = False
 logging.getLogger("stripe").setLevel(logging.WARNING)  # below this level the SDK logs what it sends and receives
+
+Send = Callable[[stripe.StripeClient], stripe.PaymentIntent]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call about one order. `intent_id`: the intent that the call names; None for create.
+
+    `charges`: the call charges somebody. `then_s`: the seconds that the step needs after the call.
+    """
+
+    what: str
+    order: Order
+    attempt: Attempt
+    send: Send
+    intent_id: str | None = None
+    charges: bool = False
+    then_s: float = 0
+
+    def seconds_since(self, at: str | None) -> float:
+        """Return the seconds since a time of the order's row (RFC 3339)."""
+        return self.attempt.now_ms / 1000 - datetime.fromisoformat(at or "1970-01-01T00:00:00Z").timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The SDK's client with the API key of one fetch, or the reason why there is none."""
+
+    fetched_ms: int
+    key: str = ""
+    api: stripe.StripeClient | None = None
+    problem: str = ""
 
 
 class Provider:
@@ -29,28 +83,28 @@ class Provider:
 
     A call raises NotDone instead of starting if it could not end before the step's deadline, or if the calls that may
     follow could not.
+
+    The API key is fetched again if it is older than KEY_AGE_S, and if an answer may come from a wrong key: so a
+    corrected key is used within minutes.
     """
 
-    def __init__(self, url: str, secret_arn: str, connect_s: float, read_s: float) -> None:
-        """`connect_s` and `read_s`: timeouts of one request, in seconds."""
+    def __init__(self, url: str, secret_arn: str, connect_s: float, read_s: float, *, livemode: bool) -> None:
+        """`connect_s` and `read_s`: timeouts of one request, in seconds. `livemode`: this stage moves real money."""
         self._url = url
         self._secret_arn = secret_arn
         self._timeout = (connect_s, read_s)
-        self._client: stripe.StripeClient | None = None
+        self._livemode = livemode
+        self._connection: Connection | None = None
 
-    def create(self, order: OrderPlaced, attempt: Attempt) -> Intent:
+    def create(self, order: Order, attempt: Attempt) -> Intent:
         """Create an unconfirmed intent for the order. For about a day, repeated calls return the same intent.
 
-        Raises NotDone or Permanent.
+        Raises NotDone, Declined or Permanent.
         """
 
         def create_with(key: str) -> Intent:
-            return self._ask(
-                "create",
-                order,
-                None,
-                attempt,
-                lambda api: api.v1.payment_intents.create(
+            def send(api: stripe.StripeClient) -> stripe.PaymentIntent:
+                return api.v1.payment_intents.create(
                     {
                         "amount": order.total,
                         "currency": order.currency.lower(),
@@ -59,126 +113,163 @@ class Provider:
                         "metadata": {"order_id": order.order_id},
                     },
                     {"idempotency_key": key},
-                ),
-                then_s=request_s(),  # its id is fixed on the row
-            )
+                )
+
+            return self._ask(Call("create", order, attempt, send, then_s=request_s()))  # its id is saved on the row
 
         try:
             return create_with(order.order_id)
-        except Replayed:
+        except StoredFailure:
             # The provider returns its stored failure under this key for a day. A second intent charges no card.
             return create_with(f"{order.order_id}/{attempt.number}")
 
-    def retrieve(self, order: OrderPlaced, intent_id: str, attempt: Attempt) -> Intent:
+    def retrieve(self, order: Order, intent_id: str, attempt: Attempt) -> Intent:
         """Return the order's intent as it is now. Raises NotDone or Permanent."""
         return self._ask(
-            "retrieve",
-            order,
-            intent_id,
-            attempt,
-            lambda api: api.v1.payment_intents.retrieve(intent_id),
-            then_s=request_s(),  # the id of a new intent is fixed on the row
+            Call(
+                "retrieve",
+                order,
+                attempt,
+                lambda api: api.v1.payment_intents.retrieve(intent_id),
+                intent_id,
+                then_s=request_s(),  # the id of a new intent is saved on the row, or the row is read again
+            )
         )
 
-    def confirm(self, order: OrderPlaced, intent: Intent, attempt: Attempt) -> Intent:
-        """Charge the card and return the intent afterwards. Raises NotDone, Unknown or Permanent.
+    def confirm(self, order: Order, intent: Intent, attempt: Attempt) -> Intent:
+        """Charge the card and return the intent afterwards. Raises NotDone, Unknown, Declined or Permanent.
 
         The call names no payment method. A declined intent has lost its method, so confirming it again charges nothing.
         """
-        return self._ask(
-            "confirm",
-            order,
-            intent.id,
-            attempt,
-            lambda api: api.v1.payment_intents.confirm(
+
+        def send(api: stripe.StripeClient) -> stripe.PaymentIntent:
+            return api.v1.payment_intents.confirm(
                 intent.id,
                 {"error_on_requires_action": True},  # the customer is not present to act
                 # Each attempt has its own key: under a used key the provider returns a stored 5xx for a day. The
                 # intent's own state prevents a second charge.
                 {"idempotency_key": f"{intent.id}/confirm/{attempt.number}"},
-            ),
-            charges=True,
-            then_s=sum(self._timeout),  # the same attempt cancels a declined intent
-        )
+            )
 
-    def cancel(self, order: OrderPlaced, intent: Intent, attempt: Attempt) -> Intent:
-        """Cancel an unpaid intent. An intent that was paid in the meantime stays paid. Raises NotDone or Permanent."""
-        found = self._ask("cancel", order, intent.id, attempt, lambda api: api.v1.payment_intents.cancel(intent.id))
+        # The same attempt cancels a declined intent.
+        return self._ask(Call("confirm", order, attempt, send, intent.id, charges=True, then_s=sum(self._timeout)))
+
+    def cancel(self, order: Order, intent: Intent, attempt: Attempt) -> Intent:
+        """Cancel an unpaid intent. An intent that was paid in the meantime stays paid.
+
+        Raises NotDone, Unknown or Permanent.
+        """
+        found = self._ask(
+            Call("cancel", order, attempt, lambda api: api.v1.payment_intents.cancel(intent.id), intent.id)
+        )
         return replace(found, reason=intent.reason)
 
-    def _ask(
-        self,
-        what: str,
-        order: OrderPlaced,
-        intent_id: str | None,
-        attempt: Attempt,
-        call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
-        *,
-        charges: bool = False,
-        then_s: float = 0,
-    ) -> Intent:
-        """Make a call and check its answer.
+    def _ask(self, call: Call) -> Intent:
+        """Make a call and check its answer. If a wrong API key may be the cause and there is a new one, ask once more.
 
-        `intent_id`: the intent that the call names. `charges`: the call charges somebody. `then_s`: the seconds that
-        the step needs after the call. Raises Permanent if the provider does not know the intent after several
-        attempts: the intent stays on the order row, because a second intent could be a second charge.
+        Raises Permanent if the provider still does not know the intent on the order row after INTENT_PATIENCE_S. The
+        intent stays on the row, because a second intent could be a second charge.
         """
-
-        def once() -> Intent:
-            return self._once(what, order, intent_id, attempt, call, charges=charges, then_s=then_s)
-
+        connection = self._connected()
         try:
-            return once()
-        except Missing as missing:
-            if attempt.number < MISSING_ATTEMPTS:
-                raise NotDone(str(missing)) from missing
+            return self._once(call, connection)
+        except _Refused as refused:
+            if not (refused.another_key and self._has_new_key(connection)):
+                raise refused.error from refused
         try:
-            return once()  # an outage may have used up the attempts, and this was the first such answer
-        except Missing as missing:
-            raise Permanent("intent_missing", str(missing)) from missing
+            return self._once(call, self._connected())
+        except _Refused as refused:
+            raise refused.error from refused
 
-    def _once(
-        self,
-        what: str,
-        order: OrderPlaced,
-        intent_id: str | None,
-        attempt: Attempt,
-        call: Callable[[stripe.StripeClient], stripe.PaymentIntent],
-        *,
-        charges: bool,
-        then_s: float,
-    ) -> Intent:
-        api = self._connected()
-        attempt.require(sum(self._timeout) + then_s)
+    def _once(self, call: Call, connection: Connection) -> Intent:
+        """Send the call. Raises _Refused with the error of the engine."""
+        order = call.order
+        if connection.api is None:
+            text = f"{call.what}: {connection.problem}"
+            late = call.seconds_since(order.placed_at) >= KEY_PATIENCE_S
+            raise _Refused(Permanent("api_key_unusable", text) if late else NotDone(text), another_key=True)
+        call.attempt.require(sum(self._timeout) + call.then_s)
         try:
-            answer = call(api)
+            answer = call.send(connection.api)
         except stripe.StripeError as error:
-            if isinstance(error, stripe.AuthenticationError) and self._client is api:
-                self._client = None  # the key was rotated: the next call fetches it again
             intent, request_id = intent_in_error(error), error.request_id
             if intent is None:
-                raise to_step_error(what, error, charges=charges) from error
+                raise self._refused(call, error) from error
         else:
             intent = parse_intent(answer)
             request_id = answer.last_response.request_id if answer.last_response else None
-        logger.info("provider", call=what, intent=intent.id, status=intent.status, request_id=request_id)
-        if wrong := mismatch(what, intent, order, intent_id):
-            raise wrong
+        logger.info("provider", call=call.what, intent=intent.id, status=intent.status, request_id=request_id)
+        if wrong := mismatch(call.what, intent, order, call.intent_id, self._livemode):
+            raise _Refused(wrong, another_key=isinstance(wrong, Permanent) and wrong.reason == WRONG_MODE)
         return intent
 
-    def _connected(self) -> stripe.StripeClient:
-        """Return the SDK's client. The API key is fetched once. Raises NotDone if the key cannot be read."""
-        api = self._client
-        if api is None:
+    def _refused(self, call: Call, error: stripe.StripeError) -> "_Refused":
+        order = call.order
+        waited_s = call.seconds_since(order.placed_at)
+        step_error = to_step_error(call.what, error, charges=call.charges, waited_s=waited_s)
+        if isinstance(step_error, UnknownIntent):
+            known_s = call.seconds_since(order.intent_at or order.placed_at)
+            if known_s >= INTENT_PATIENCE_S:
+                return _Refused(Permanent("intent_missing", str(step_error)), another_key=True)
+            return _Refused(NotDone(str(step_error)), another_key=True)
+        refusal = refusal_of(error)
+        return _Refused(step_error, another_key=refusal is not None and refusal.another_key)
+
+    def _connected(self) -> Connection:
+        """Return the connection with a key of at most KEY_AGE_S. Raises NotDone if no key was ever read."""
+        found = self._connection
+        if found is None:
             with as_not_done("fetch the API key"):
-                secret = client("secretsmanager").get_secret_value(SecretId=self._secret_arn)
-            api = self._client = stripe.StripeClient(
-                secret["SecretString"].strip(),
-                base_addresses={"api": self._url},
-                http_client=stripe.RequestsClient(timeout=self._timeout),
-                max_network_retries=0,  # the SDK knows no deadline, and the message is redelivered
-            )
-        return api
+                found = self._fetch()
+        elif epoch_ms() - found.fetched_ms >= (KEY_AGE_S if found.api else KEY_PAUSE_S) * 1000:
+            found = self._fetch_or_keep(found)
+        return found
+
+    def _has_new_key(self, used: Connection) -> bool:
+        """Return whether there is another key than the one that was used. Fetches it at most every KEY_PAUSE_S."""
+        found = self._connection or used
+        if found is used and epoch_ms() - used.fetched_ms >= KEY_PAUSE_S * 1000:
+            found = self._fetch_or_keep(used)
+        return found.key != used.key
+
+    def _fetch_or_keep(self, old: Connection) -> Connection:
+        """Fetch the key again. If Secrets Manager fails, the old key stays in use until the next fetch is due."""
+        try:
+            return self._fetch()
+        except (ClientError, BotoCoreError) as error:
+            logger.warning("the API key was not fetched again", error=type(error).__name__)
+            self._connection = replace(old, fetched_ms=epoch_ms())
+            return self._connection
+
+    def _fetch(self) -> Connection:
+        now_ms = epoch_ms()
+        secret = client("secretsmanager").get_secret_value(SecretId=self._secret_arn)
+        try:
+            key = parse_api_key(secret)
+        except KeyUnusable as unusable:
+            self._connection = Connection(now_ms, problem=str(unusable))
+            return self._connection
+        old = self._connection
+        if old is not None and old.api is not None and old.key == key:
+            self._connection = replace(old, fetched_ms=now_ms)
+            return self._connection
+        api = stripe.StripeClient(
+            key,
+            base_addresses={"api": self._url},
+            http_client=stripe.RequestsClient(timeout=self._timeout),
+            max_network_retries=0,  # the SDK knows no deadline, and the message is redelivered
+        )
+        self._connection = Connection(now_ms, key, api)
+        return self._connection
+
+
+class _Refused(Exception):
+    """The call gave no intent that can be used. `error`: what the step raises. `another_key`: the key may be wrong."""
+
+    def __init__(self, error: StepError, *, another_key: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.another_key = another_key
 
 
 def provider() -> Provider:
@@ -192,4 +283,5 @@ def _from_environment() -> Provider:
         secret_arn=os.environ["PROVIDER_SECRET_ARN"],
         connect_s=float(os.environ["PROVIDER_CONNECT_TIMEOUT_S"]),
         read_s=float(os.environ["PROVIDER_READ_TIMEOUT_S"]),
+        livemode=os.environ["PROVIDER_LIVEMODE"] == "true",
     )

@@ -1,6 +1,6 @@
-"""Payment methods: one card pays, two cards decline, and four cards pay after one fault.
+"""Payment methods: one card pays, three cards decline, one is refused at create, and four pay after one fault.
 
-The first three are test cards of Stripe: https://docs.stripe.com/testing#cards
+Those without `sandbox` in their names are test cards of Stripe: https://docs.stripe.com/testing#cards
 """
 
 from collections.abc import Mapping
@@ -21,17 +21,20 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True)
 class Card:
-    """A payment method. A card with a decline code declines every charge."""
+    """A payment method. A card with a decline code declines every charge. A method that is not usable is refused."""
 
     decline_code: str | None = None
     message: str | None = None
     fault: Fault | None = None
+    usable: bool = True
 
 
 CARDS = {
     "pm_card_visa": Card(),
     "pm_card_chargeDeclined": Card("generic_decline", "Your card was declined."),
     "pm_card_chargeDeclinedInsufficientFunds": Card("insufficient_funds", "Your card has insufficient funds."),
+    "pm_card_chargeDeclinedStolenCard": Card("stolen_card", "Your card was declined."),
+    "pm_sandbox_unusable": Card(usable=False),
     **{f"pm_sandbox_{fault}": Card(fault=fault) for fault in Fault},
 }
 
@@ -47,8 +50,15 @@ def require_card_types(params: Mapping[str, str]) -> None:
 
 
 def payment_method_of(params: Mapping[str, str]) -> str | None:
-    """Return the payment method that the request names, or None. Raises NoSuchObject for an unknown name."""
+    """Return the payment method that the request names, or None.
+
+    Raises NoSuchObject for an unknown name, InvalidRequest for a method that cannot be used. Like Stripe, the refusal
+    of a method that was used before has no code.
+    """
     name = params.get("payment_method")
     if name is not None and name not in CARDS:
         raise NoSuchObject("PaymentMethod", name, "payment_method")
+    if name is not None and not CARDS[name].usable:
+        message = "The provided PaymentMethod was previously used without a customer, and cannot be used again."
+        raise InvalidRequest(message, param="payment_method")
     return name

@@ -42,6 +42,7 @@ ENVIRONMENT = {
     "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:provider",
     "PROVIDER_CONNECT_TIMEOUT_S": "2",
     "PROVIDER_READ_TIMEOUT_S": "10",
+    "PROVIDER_LIVEMODE": "false",
     "STRIPE_API_KEY": "sk_test_benchmark",
 }
 

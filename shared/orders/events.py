@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from shared.idempotency import Event
 
-from .money import DECIMALS, MAX_AMOUNT
+from .money import DECIMALS, MAX_AMOUNT, largest_charge
 
 SOURCE = "effectively-once/orders"
 
@@ -37,6 +37,14 @@ Reason = Annotated[str, Meta(pattern=r"^[ -~]{0,255}\Z")]
 PaymentMethod = Annotated[str, Meta(pattern=r"^pm_[A-Za-z0-9_]{1,64}\Z")]
 Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}\Z")]
 
+# The provider asks not to disclose these reasons to a customer: https://docs.stripe.com/declines/codes
+_UNDISCLOSED = frozenset({"fraudulent", "lost_card", "lost_or_stolen_card", "merchant_blacklist", "stolen_card"})
+
+
+def disclosed(decline_reason: str) -> str:
+    """Return the reason of a decline as the API and the events show it. Row, record and trace keep the true one."""
+    return "card_declined" if decline_reason in _UNDISCLOSED else decline_reason
+
 
 class Customer(msgspec.Struct, frozen=True):
     """The recipient of the receipt. Never logged."""
@@ -65,8 +73,9 @@ class NewOrder(Event, frozen=True, omit_defaults=True, kw_only=True):
         """Check the rules about several fields. Raises ValueError, which msgspec reports as its ValidationError."""
         if self.currency not in DECIMALS:
             raise ValueError(f"Expected an ISO 4217 code, got {self.currency} - at `$.currency`")
-        if not 1 <= self.total <= MAX_AMOUNT:
-            raise ValueError(f"Expected a total from 1 to {MAX_AMOUNT}, got {self.total} - at `$.items`")
+        largest = largest_charge(self.currency)
+        if not 1 <= self.total <= largest:
+            raise ValueError(f"Expected a total from 1 to {largest}, got {self.total} - at `$.items`")
         if DECIMALS[self.currency] == 3 and self.total % 10:
             # https://docs.stripe.com/currencies#three-decimal
             raise ValueError(f"Expected a total that ends in 0, got {self.total} {self.currency} - at `$.items`")

@@ -14,8 +14,25 @@ _DECIMALS = {
 
 DECIMALS: dict[str, int] = {code: decimals for decimals, codes in _DECIMALS.items() for code in codes.split()}
 
-# The provider accepts eight digits for one charge: https://docs.stripe.com/currencies#minimum-and-maximum-charge-amounts
-MAX_AMOUNT = 99_999_999
+# The provider's limits for one charge: https://docs.stripe.com/currencies#minimum-and-maximum-charge-amounts
+# A charge that is converted must also reach the minimum of the settlement currency. Only the provider can check that.
+_SMALLEST = {
+    "AED": 200, "AUD": 50, "BGN": 100, "BRL": 50, "CAD": 50, "CHF": 50, "CZK": 1500, "DKK": 250, "EUR": 50, "GBP": 30,
+    "HKD": 400, "HUF": 17500, "INR": 50, "JPY": 50, "MXN": 1000, "MYR": 200, "NOK": 300, "NZD": 50, "PLN": 200,
+    "RON": 200, "SEK": 300, "SGD": 50, "THB": 1000, "USD": 50,
+}  # fmt: skip
+_LARGEST = {"IDR": 999_999_999_999}
+MAX_AMOUNT = max(_LARGEST.values())  # of any currency
+
+
+def smallest_charge(currency: str) -> int:
+    """Return the smallest amount that the provider charges in a currency, in minor units."""
+    return _SMALLEST.get(currency, 1)
+
+
+def largest_charge(currency: str) -> int:
+    """Return the largest amount that the provider charges in a currency, in minor units."""
+    return _LARGEST.get(currency, 99_999_999)
 
 
 def format_amount(amount: int, currency: str) -> str:

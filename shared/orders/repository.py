@@ -1,4 +1,4 @@
-"""Reads of the orders table, and the two writes outside transactions: the intent's id and the sweep's mark.
+"""Reads of the orders table, and the writes outside transactions: the intent's id, the marks of a person and the sweep.
 
 The writes of steps are in writes.py.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from shared.idempotency import OutgoingMessage, client, cloudevent, iso
+from shared.idempotency import OutgoingMessage, client, cloudevent, epoch_ms, iso
 
 from .row import PLACED, Order, parse_row, values
 
@@ -30,28 +30,53 @@ class Orders:
         answer = self.client.get_item(TableName=self.table, Key=values({"order_id": order_id}), ConsistentRead=True)
         return parse_row(answer["Item"]) if "Item" in answer else None
 
-    def fix_intent(self, order_id: str, intent_id: str) -> str | None:
+    def save_intent_id(self, order_id: str, intent_id: str) -> str | None:
         """Write the id of the payment intent on a placed order that has none. Only then may it be confirmed.
 
         Returns the id on the row, which is the only intent to confirm. It is another worker's intent if that worker
-        was first. Returns None if there is no such order or it was settled without an intent.
+        was first. Returns None if there is no such order, if it was settled without an intent, or if a person settles
+        it now.
         """
         try:
             self.client.update_item(
                 TableName=self.table,
                 Key=values({"order_id": order_id}),
-                UpdateExpression="SET intent_id = :intent",
-                ConditionExpression="#state = :placed AND attribute_not_exists(intent_id)",
+                UpdateExpression="SET intent_id = :intent, intent_at = :now",
+                ConditionExpression="#state = :placed AND attribute_not_exists(intent_id) "
+                "AND attribute_not_exists(settling)",
                 ExpressionAttributeNames={"#state": "state"},
-                ExpressionAttributeValues=values({":intent": intent_id, ":placed": PLACED}),
+                ExpressionAttributeValues=values({":intent": intent_id, ":placed": PLACED, ":now": iso(epoch_ms())}),
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ClientError as error:
             if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
                 raise
             item: Any = error.response.get("Item")
-            return parse_row(item).intent_id if item else None
+            found = parse_row(item) if item else None
+            return found.intent_id if found and not found.settling else None
         return intent_id
+
+    def mark_settling(self, order_id: str, reason: str) -> Order | None:
+        """Mark a placed order as declined by a person for a reason. From then on no intent is saved or confirmed.
+
+        Returns the row with its mark. A mark that is there already keeps its reason. Returns None if there is no such
+        order or it is not placed.
+        """
+        try:
+            answer: Any = self.client.update_item(
+                TableName=self.table,
+                Key=values({"order_id": order_id}),
+                UpdateExpression="SET settling = if_not_exists(settling, :reason)",
+                ConditionExpression="#state = :placed",
+                ExpressionAttributeNames={"#state": "state"},
+                ExpressionAttributeValues=values({":reason": reason, ":placed": PLACED}),
+                ReturnValues="ALL_NEW",
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            return None
+        return parse_row(answer["Attributes"])
 
     def open_before(self, index: str, shard: int, epoch_s: int) -> Iterator[list[str]]:
         """Return the ids of one shard's orders that are not final and have not moved since this time (epoch seconds).

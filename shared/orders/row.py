@@ -1,7 +1,7 @@
 """The order row: an order's facts and its state. The row never expires, so it outlives every idempotency record.
 
-States only move forward: requested → placed → paid | declined. `mailed_at` is set when the email about the outcome was
-sent. An order is final when it is paid or declined, and mailed.
+States only move forward: requested → placed → paid | declined. `settling` marks a placed order that a person ends.
+`mailed_at` is set when the email about the outcome was sent. An order is final when it is paid or declined, and mailed.
 """
 
 import zlib
@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from .events import Customer, Item, OrderDeclined, OrderPaid, OrderPlaced, OrderRequested
+from .events import Customer, Item, OrderDeclined, OrderPaid, OrderPlaced, OrderRequested, disclosed
 
 REQUESTED = "requested"
 PLACED = "placed"
@@ -44,6 +44,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     requested_at: str | None = None
     placed_at: str | None = None
     intent_id: str | None = None
+    intent_at: str | None = None  # when the intent was saved on the row
+    settling: str | None = None  # the reason for which a person declines the order: no intent is saved or confirmed
     charge_id: str | None = None
     paid_at: str | None = None
     declined_at: str | None = None
@@ -72,13 +74,13 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
                     **facts,
                     total=self.total,
                     payment_intent=self.intent_id or "",
-                    reason=self.decline_reason or "",
+                    reason=disclosed(self.decline_reason or ""),
                 )
         return None
 
     @property
     def timeline(self) -> list[dict[str, str]]:
-        """The states so far with their times: `[{"state": …, "at": …}]`."""
+        """The states so far with their times, in the order of time: `[{"state": …, "at": …}]`."""
         moves = (
             (REQUESTED, self.requested_at),
             (PLACED, self.placed_at),
@@ -86,7 +88,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
             (DECLINED, self.declined_at),
             ("mailed", self.mailed_at),
         )
-        return [{"state": state, "at": at} for state, at in moves if at]
+        # Two workers' clocks may differ, and a person may correct a row.
+        return sorted(({"state": state, "at": at} for state, at in moves if at), key=lambda move: move["at"])
 
 
 def parse_row(item: Mapping[str, Any]) -> Order:

@@ -77,8 +77,8 @@ def record_paid(table: str, order_id: str, *, intent_id: str, charge_id: str, no
     return _settle(table, order_id, PAID, intent_id, moved)
 
 
-def record_declined(table: str, order_id: str, *, intent_id: str, reason: str, now_ms: int) -> Write:
-    """placed → declined. A decline is final."""
+def record_declined(table: str, order_id: str, *, intent_id: str | None, reason: str, now_ms: int) -> Write:
+    """placed → declined. A decline is final. `intent_id`: the canceled intent on the row, None if the row has none."""
     moved = {"state": DECLINED, "declined_at": iso(now_ms), "decline_reason": reason, **open_marks(order_id, now_ms)}
     return _settle(table, order_id, DECLINED, intent_id, moved)
 
@@ -98,13 +98,14 @@ def record_mailed(table: str, order_id: str, *, state: str, mail: str, mail_id: 
     return Write(update, _on_row(on_conflict))
 
 
-def _settle(table: str, order_id: str, state: str, intent_id: str, moved: dict[str, Any]) -> Write:
+def _settle(table: str, order_id: str, state: str, intent_id: str | None, moved: dict[str, Any]) -> Write:
     def on_conflict(found: Order | None) -> StepError | None:
         same = found is not None and found.state == state and found.intent_id == intent_id
         return None if same else _refused(order_id, found)
 
-    condition = "#state = :placed AND intent_id = :intent"
-    update = _update(table, order_id, moved, condition, {":placed": PLACED, ":intent": intent_id})
+    on_row = "intent_id = :intent" if intent_id else "attribute_not_exists(intent_id)"
+    conditioned = {":placed": PLACED, ":intent": intent_id}
+    update = _update(table, order_id, moved, f"#state = :placed AND {on_row}", conditioned)
     return Write(update, _on_row(on_conflict))
 
 

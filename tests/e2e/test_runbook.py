@@ -299,6 +299,58 @@ def test_an_intent_that_the_provider_does_not_know_is_corrected_and_redriven(app
     assert order_id not in give("make audit").said
 
 
+@about("An order can never be paid")
+def test_an_order_that_the_provider_refuses_is_declined_by_a_person_and_told_by_email(app: App, give: Operator) -> None:
+    order_id = app.put(app.new_order(payment_method="pm_nobody"))
+    eventually(parked(app, "Payments", 1), "the message to be parked")
+    logs.flush(app.running, app.outputs["PaymentFunctionName"])
+    assert "reason payment_method_missing" in give("make trace ORDER=$ORDER", ORDER=order_id).said
+    command = "make discard QUEUE=payments REASON=payment_method_missing"
+    said = give(command, typed="payments payment_method_missing").said
+    assert "1 orders stay open" in said
+    assert order_id in said
+
+    settle = "make settle ORDER=$ORDER AS=declined REASON=payment_method_missing"
+    done = give(settle, typed=order_id, ORDER=order_id)
+
+    assert done.status == 0
+    assert f"{order_id}: declined, reason payment_method_missing; it had no intent" in done.said
+    assert app.final(order_id)["mail"] == "decline"
+    assert "nothing" in give("make redrive QUEUE=payments REASON=payment_method_missing").said
+    assert order_id not in give("make audit").said
+
+
+@about("The API key is wrong")
+def test_a_secret_without_a_key_is_named_and_orders_finish_after_it_is_corrected(app: App, give: Operator) -> None:
+    secrets, secret = app.running.client("secretsmanager"), app.outputs["PaymentSandboxSecretArn"]
+    right = secrets.get_secret_value(SecretId=secret)["SecretString"]
+    client, name = app.running.client("lambda"), app.outputs["PaymentFunctionName"]
+    secrets.put_secret_value(SecretId=secret, SecretString="\u200b" + right)
+    try:
+        with paused(app, "Payments"):
+            order_id = app.put(app.new_order())
+            reached(app, order_id, "placed")
+            an_hour_ago = iso(epoch_ms() - 3_600_000)
+            change_row(app, order_id, "SET placed_at = :at", at={"S": an_hour_ago})
+            told = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+        with configured(app, "Payment", Environment={"Variables": {**told, "NEW_WORKERS": "1"}}):
+            eventually(parked(app, "Payments", 1), "the message to be parked")
+        logs.flush(app.running, name)
+        story = give("make trace ORDER=$ORDER", ORDER=order_id).said
+        assert "not printable ASCII" in story
+        assert right not in story
+    finally:
+        secrets.put_secret_value(SecretId=secret, SecretString=right)
+
+    # The restored configuration starts new workers, which fetch the key at once.
+    assert "moved 1 api_key_unusable" in give("make redrive QUEUE=payments REASON=api_key_unusable").said
+    charged_once(app, order_id)
+    for reason in ("api_key_refused", "permission_denied", "wrong_mode"):
+        assert "nothing" in give(f"make redrive QUEUE=payments REASON={reason}").said
+    assert give("make dlq").status == 0
+    assert order_id not in give("make audit").said
+
+
 @about("The provider is down")
 def test_an_outage_parks_what_it_outlasts_and_a_pause_keeps_the_rest_waiting(app: App, give: Operator) -> None:
     client = app.running.client("lambda")

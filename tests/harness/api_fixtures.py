@@ -5,6 +5,7 @@ import copy
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,10 @@ class Api:
     def get(self, order_id: str, **more: Any) -> Answer:
         return self.send("GET", f"/orders/{order_id}", **more)
 
+    def send_to(self, prefix: str, method: str, path: str, body: str = "", **more: Any) -> Answer:
+        """Send through a custom domain with a mapping key. https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-mappings.html"""
+        return self.send(method, prefix + path, body, route=_route_of(method, path), **more)
+
     def send(
         self,
         method: str,
@@ -72,9 +77,11 @@ class Api:
         headers: dict[str, str] | None = None,
         iam: dict[str, Any] | None = SAMPLE["requestContext"]["authorizer"]["iam"],
         seconds: float = 29,
+        route: tuple[str, dict[str, str]] | None = None,
     ) -> Answer:
         event = copy.deepcopy(SAMPLE)
         event |= {"rawPath": path, "headers": headers or {}, "isBase64Encoded": isinstance(body, bytes)}
+        event["routeKey"], event["pathParameters"] = route or _route_of(method, path)
         event["body"] = base64.b64encode(body).decode() if isinstance(body, bytes) else body
         event["requestContext"]["http"] |= {"method": method, "path": path}
         event["requestContext"]["authorizer"] = None if iam is None else {"iam": iam}
@@ -103,6 +110,13 @@ class Api:
     def lines(self) -> list[dict[str, Any]]:
         """What was logged."""
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
+
+
+def _route_of(method: str, path: str) -> tuple[str, dict[str, str]]:
+    """Return route and path parameters as API Gateway matches them, for any method."""
+    if found := re.fullmatch(r"/orders/([^/]*)", path):
+        return f"{method} /orders/{{id}}", {"id": found[1]}
+    return f"{method} {path}", {}
 
 
 @pytest.fixture

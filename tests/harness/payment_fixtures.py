@@ -55,6 +55,7 @@ def payments(
             "QUEUE_URL": world.queues["payments"],
             "PROVIDER_URL": url,
             "PROVIDER_SECRET_ARN": ours,
+            "PROVIDER_LIVEMODE": "false",
             "API_KEY_SECRET_ARN": theirs,
             "PROVIDER_CONNECT_TIMEOUT_S": "5",
             "PROVIDER_READ_TIMEOUT_S": "15",

@@ -93,7 +93,7 @@ def settle(world: World, order: OrderRequested, state: str, *, intent_id: str | 
     """A placed row as the payment step leaves it, `paid` or `declined`; answers the event that the step emits."""
     order_id, now_ms = order.order_id, world.clock.now_ms()
     intent_id = intent_id or f"pi_{order_id}"
-    orders().fix_intent(order_id, intent_id)
+    orders().save_intent_id(order_id, intent_id)
     facts: dict[str, Any] = {"order_id": order_id, "currency": order.currency, "total": order.total}
     if state == "paid":
         perform(world, writes.record_paid("orders", order_id, intent_id=intent_id, charge_id="ch_1", now_ms=now_ms))

@@ -25,6 +25,7 @@ from tests.schedules.walks import walk
 
 TWO_FAULTS = (
     *("payment-declined-once", "payment-once", "payment-cold", "email-once", "email-declined-once"),
+    *("payment-refused-at-create", "payment-refused-at-confirm", "payment-wrong-key"),
     *("order-batch", "order-refused", "order", "relay", "api", "api-reused"),
 )
 # Two faults in what is longer, or with two copies of a message on top. The longest searches come first.

@@ -32,7 +32,7 @@ from shared.idempotency.records import Claim, StoredResult
 from shared.idempotency.store import Store
 from tests.harness import moto_world
 from tests.harness.interceptor import FakeClock
-from tests.schedules import provider
+from tests.schedules import person, provider
 from tests.schedules.clients import Clients
 from tests.schedules.green_threads import Pool, current, maybe_current
 from tests.schedules.handler_runs import Effect, HandlerRuns
@@ -57,6 +57,7 @@ ENVIRONMENT = {
     "BACKOFF_CAP_S": "4",
     "PROVIDER_URL": "https://provider.example",
     "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:provider",
+    "PROVIDER_LIVEMODE": "false",
     "PROVIDER_CONNECT_TIMEOUT_S": "0.1",
     "PROVIDER_READ_TIMEOUT_S": "0.9",
     "SLOW_S": "1.5",
@@ -74,6 +75,7 @@ OF_FUNCTION = {
     "order": _of_queue("orders", 0.6),
     "payment": _of_queue("payments", 4 * 0.6 + 3 * 1.0),
     "email": _of_queue("emails", 5 * 0.6),
+    "settle": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "0", "RESERVE_S": "0"},
     "relay": {"QUEUE_URL": "", "DLQ_URL": QUEUE_URL + "relay-dlq", "STEP_NEEDS_S": "0.6", "RESERVE_S": "0.25"},
     "api": {"QUEUE_URL": "", "DLQ_URL": "", "STEP_NEEDS_S": "1.2", "RESERVE_S": "0.25"},
 }
@@ -129,6 +131,8 @@ class ExplorerEnvironment:
         """The production handler, unmodified; or one of another implementation."""
         if self._others and function.startswith(self._others.PREFIX):
             return self._others.handler_of(function, self.clock)
+        if function == "settle":
+            return person.settle
         found: Callable[[dict[str, Any], Any], Any] = importlib.import_module(f"functions.{function}.handler").handler
         return found
 
@@ -231,6 +235,7 @@ def explorer_environment(*, light: bool = True, others: OtherHandlers | None = N
         before = runtime.install(ExplorerRuntime(it))
         patch.setattr(secrets, "token_hex", lambda _: it.new_id())
         patch.setattr(stripe._api_requestor, "_generate_idempotency_key", it.new_id)
+        patch.setattr(stripe.HTTPClient, "_sleep_time_seconds", lambda *_: 0)  # before an operator's tool asks again
         patch.setattr(requests.adapters.HTTPAdapter, "send", it.to_provider)
         if light:
             patch.setattr(

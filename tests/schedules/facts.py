@@ -12,7 +12,7 @@ from tests.schedules.services import Message
 
 # A superseded worker may still write the intent's id on a row that has none. Only the intent on the row is confirmed,
 # and the order's state, its record and its events do not change.
-_INTENT_ONLY = {"intent_id"}
+_INTENT_ONLY = {"intent_id", "intent_at"}
 
 NOBODY = "0"
 
@@ -62,6 +62,8 @@ class Facts:
         before, after = text(old, "state"), text(new, "state")
         if after not in _NEXT[before]:
             self.offences.add(f"one_final_state: order {change.key[0]} went from {before or 'nothing'} to {after}")
+        if "settling" in old and "intent_id" in moved:
+            self.offences.add(f"one_final_state: order {change.key[0]} got an intent after a person marked it")
         if "intent_id" in old and "intent_id" in moved:
             self.offences.add(f"one_final_state: order {change.key[0]} got another intent")
 

@@ -129,6 +129,20 @@ def every_order_ends(scenario: Scenario, run: Run) -> Iterator[str]:
             yield f"order {order_id} was never marked as mailed"
 
 
+def an_open_order_waits_under_a_name(_: Scenario, run: Run) -> Iterator[str]:
+    """When no work is left behind the payments queue, a placed order has a message in its DLQ, with a reason."""
+    if not any(getattr(source, "queue", "") == "payments" for source in run.sources):
+        return
+    named = {
+        json.loads(message.body).get("data", {}).get("order_id")
+        for message in run.model.queues.waiting["payments-dlq"]
+        if message.attributes.get("reason", {}).get("StringValue")
+    }
+    for order_id, row in orders_of(run).items():
+        if text(row, "state") == "placed" and order_id not in named:
+            yield f"order {order_id} is placed, and no message of it is parked"
+
+
 def the_customer_was_told(scenario: Scenario, run: Run) -> Iterator[str]:
     """A final order has its email, and a paid order has its receipt in the bucket."""
     if not scenario.mailed:
@@ -211,6 +225,7 @@ ALWAYS: tuple[Invariant, ...] = (
 )
 FINALLY: tuple[Invariant, ...] = (
     every_order_ends,
+    an_open_order_waits_under_a_name,
     the_customer_was_told,
     no_record_is_stuck,
     every_event_was_sent,

@@ -33,6 +33,7 @@ from shared.idempotency import (
     Event,
     NotDone,
     Outcome,
+    Permanent,
     RequestInDoubt,
     Step,
     StepError,
@@ -50,9 +51,9 @@ from shared.idempotency.records import Claim, Image, StoredResult, text
 from shared.idempotency.sqs import Batch, Job, Keys
 from shared.idempotency.store import Store
 from shared.orders import Orders, writes
-from shared.orders.events import OrderPlaced
 from shared.orders.row import Order
 from tests.schedules.run import Run
+from tools.operate import settle
 
 Patch = pytest.MonkeyPatch
 
@@ -498,7 +499,7 @@ def order_placed_twice(patch: Patch) -> None:
 
 @mutant("orders", scenarios=("payment-forgetful",), tests=(*ORDERS, *PAYMENT))
 def intent_on_the_row_overwritten(patch: Patch) -> None:
-    def fix_intent(self: Orders, order_id: str, intent_id: str) -> str:
+    def save_intent_id(self: Orders, order_id: str, intent_id: str) -> str:
         self.client.update_item(
             TableName=self.table,
             Key={"order_id": {"S": order_id}},
@@ -507,7 +508,7 @@ def intent_on_the_row_overwritten(patch: Patch) -> None:
         )
         return intent_id
 
-    patch.setattr(Orders, "fix_intent", fix_intent)
+    patch.setattr(Orders, "save_intent_id", save_intent_id)
 
 
 # Payment
@@ -515,21 +516,59 @@ def intent_on_the_row_overwritten(patch: Patch) -> None:
 
 @mutant("payment", scenarios=("payment",), tests=PAYMENT)
 def intent_confirmed_before_it_is_fixed(patch: Patch) -> None:
-    def intent_on_row(original: Callable[..., Intent], event: OrderPlaced, row: Order, attempt: Attempt) -> Intent:
+    def intent_on_row(original: Callable[..., Intent], row: Order, attempt: Attempt) -> Intent:
         if row.intent_id is None:
-            created = provider.provider().create(event, attempt)
-            provider.provider().confirm(event, created, attempt)
-        return original(event, row, attempt)
+            created = provider.provider().create(row, attempt)
+            provider.provider().confirm(row, created, attempt)
+        return original(row, attempt)
 
     wrap(patch, payment, "_intent_on_row", intent_on_row)
 
 
 @mutant("payment", scenarios=("payment-forgetful",), tests=PAYMENT)
 def own_intent_confirmed_instead_of_the_rows(patch: Patch) -> None:
-    def fix_intent(original: Callable[..., str | None], self: Orders, order_id: str, intent_id: str) -> str | None:
+    def save_intent_id(original: Callable[..., str | None], self: Orders, order_id: str, intent_id: str) -> str | None:
         return intent_id if original(self, order_id, intent_id) else None
 
-    wrap(patch, Orders, "fix_intent", fix_intent)
+    wrap(patch, Orders, "save_intent_id", save_intent_id)
+
+
+@mutant("orders", scenarios=("payment-settled",), tests=(*ORDERS, *PAYMENT))
+def intent_saved_on_a_marked_row(patch: Patch) -> None:
+    def save_intent_id(original: Callable[..., str | None], self: Orders, order_id: str, intent_id: str) -> str | None:
+        found = self.get(order_id)
+        if found is None or not found.settling or found.intent_id:
+            return original(self, order_id, intent_id)
+        self.client.update_item(
+            TableName=self.table,
+            Key={"order_id": {"S": order_id}},
+            UpdateExpression="SET intent_id = :intent",
+            ConditionExpression="#state = :placed",
+            ExpressionAttributeNames={"#state": "state"},
+            ExpressionAttributeValues={":intent": {"S": intent_id}, ":placed": {"S": "placed"}},
+        )
+        return intent_id
+
+    wrap(patch, Orders, "save_intent_id", save_intent_id)
+
+
+@mutant("settle", scenarios=("payment-settled",), tests=("tests/unit/operate",))
+def settled_without_reading_the_intent_back(patch: Patch) -> None:
+    patch.setattr(settle, "_cancel", lambda ledger, intent_id, _: ledger.cancel(intent_id))
+
+
+@mutant("payment", tests=PAYMENT)
+def confirmed_although_the_row_is_marked(patch: Patch) -> None:
+    patch.setattr(payment, "_mark_of", lambda _: None)
+
+
+@mutant("payment", scenarios=("payment-refused-at-confirm",), tests=PAYMENT)
+def refusals_of_the_customers_fault_parked(patch: Patch) -> None:
+    def to_step_error(original: Callable[..., StepError], *given: Any, **named: Any) -> StepError:
+        error = original(*given, **named)
+        return Permanent(error.reason) if isinstance(error, Permanent) else error
+
+    wrap(patch, provider, "to_step_error", to_step_error)
 
 
 @mutant("payment", scenarios=("payment-other-create", "payment-other-retrieve"), tests=PAYMENT)
@@ -539,7 +578,7 @@ def intent_answers_unchecked(patch: Patch) -> None:
 
 @mutant("payment", tests=PAYMENT)
 def decline_not_cancelled(patch: Patch) -> None:
-    def cancel(_: Callable[..., Intent], __: Any, ___: OrderPlaced, intent: Intent, ____: Attempt) -> Intent:
+    def cancel(_: Callable[..., Intent], __: Any, ___: Order, intent: Intent, ____: Attempt) -> Intent:
         return replace(intent, status="canceled")
 
     wrap(patch, provider.Provider, "cancel", cancel)
@@ -555,9 +594,9 @@ def confirmed_under_one_key(patch: Patch) -> None:
 
 @mutant("payment", tests=PAYMENT)
 def settled_by_an_open_intent(patch: Patch) -> None:
-    def outcome(original: Callable[..., Outcome], event: OrderPlaced, intent: Intent, attempt: Attempt) -> Outcome:
+    def outcome(original: Callable[..., Outcome], row: Order, intent: Intent, attempt: Attempt) -> Outcome:
         status = intent.status if intent.status == "succeeded" else "canceled"
-        return original(event, replace(intent, status=status), attempt)
+        return original(row, replace(intent, status=status), attempt)
 
     wrap(patch, payment, "_outcome", outcome)
 

@@ -167,6 +167,12 @@ def throttled() -> Answer:
     return Answer(429, json.dumps({"error": error}).encode())
 
 
+def refused(error: Mapping[str, Any]) -> Answer:
+    """400, nothing done."""
+    body = {"error": {"type": "invalid_request_error", "message": "no", **error}}
+    return Answer(400, json.dumps(body).encode())
+
+
 def call_to(method: str, url: str, headers: Mapping[str, Any], body: Any) -> Call:
     """Return a request of the Stripe SDK as the explorer handles it."""
     raw = body if isinstance(body, bytes) else (body or "").encode()

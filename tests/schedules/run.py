@@ -22,6 +22,7 @@ from tests.schedules.sources import Delivery, Source, StreamSource
 from tests.schedules.trace import line
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+WRONG_KEY = "sk_test_of_another_account"
 START_MS = 1_800_000_000_000
 
 
@@ -99,6 +100,8 @@ class Run:
     redrives_left: int = 0  # how often a person redrives the oldest message of a DLQ when no work is left
     forgetful: bool = False  # the provider forgets its idempotency keys at once, not after a day
     other_fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # call → what the provider answers
+    refuses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # call → the error of each answer, a 400
+    wrong_key: bool = False  # the secret holds the key of another account until a person redrives
     later_s: float = 0  # seconds by which the next delivery is late when no worker runs
     skew_ms: int = 0  # error of the next worker's clock
     last: str = ""  # the thread that moved last
@@ -150,6 +153,8 @@ class Run:
     def _answer(self, call: Call, fault: Fault) -> Answer:
         if call.service == "provider":
             return self._ask_provider(call, fault)
+        if call.operation == "GetSecretValue" and self.wrong_key and self.redrives_left and fault is Fault.NONE:
+            return answered({"SecretString": WRONG_KEY})
         if fault is Fault.THROTTLED:
             return _throttled(call)
         if fault is Fault.CONFLICT:
@@ -164,6 +169,11 @@ class Run:
         if fault is Fault.HALF:
             return provider.half(call, self.clock, self.model)
         assert self._asking
+        named = provider.call_of(call.operation)
+        if named in self.refuses:
+            return provider.refused(self.refuses[named])
+        if ("Authorization", f"Bearer {WRONG_KEY}") in call.headers:
+            return provider.refused({"code": "resource_missing", "param": "payment_method"})
         answer = self.environment.provider_answers.ask(call, self.clock, self.model, self._asking)
         if self.forgetful:
             provider.forget_keys(self.model)

@@ -15,6 +15,7 @@ from tests.schedules.environment import ExplorerEnvironment
 from tests.schedules.facts import NOBODY
 from tests.schedules.faults import MAKE_LATE, Fault
 from tests.schedules.model import Call
+from tests.schedules.person import Person
 from tests.schedules.run import ALL_KINDS, LateRequest, Run
 from tests.schedules.services import Mail, Message
 from tests.schedules.sources import ClientSource, QueueSource, StreamSource
@@ -209,6 +210,25 @@ def _payment_forgetful(environment: ExplorerEnvironment, run: Run) -> None:
     run.forgetful = True
 
 
+def _payment_refused_at_confirm(environment: ExplorerEnvironment, run: Run) -> None:
+    """The provider refuses the method only when the intent is confirmed."""
+    _payment("pm_card_visa", 1)(environment, run)
+    run.refuses = {"confirm": {"param": "payment_method"}}
+
+
+def _payment_with_wrong_key(environment: ExplorerEnvironment, run: Run) -> None:
+    """The key of another account, until a person corrects the secret and redrives."""
+    _payment_cold(environment, run)
+    run.wrong_key = True
+    run.redrives_left = 1
+
+
+def _payment_settled(environment: ExplorerEnvironment, run: Run) -> None:
+    """A person settles the order while a worker charges it, or has not begun, or is late."""
+    _payment("pm_card_visa", 1)(environment, run)
+    run.sources.append(Person("s", ORDER_ID, lambda: run.clock.ms))
+
+
 def _payment_deleted(method: str) -> Callable[[ExplorerEnvironment, Run], None]:
     """The record is deleted in any attempt or between two. The next attempt counts from 1 again.
 
@@ -392,6 +412,10 @@ SCENARIOS = {
             DECLINED,
             max_running=1,
         ),
+        Scenario("payment-refused-at-create", _payment("pm_sandbox_unusable", 1), DECLINED),
+        Scenario("payment-refused-at-confirm", _payment_refused_at_confirm, DECLINED),
+        Scenario("payment-wrong-key", _payment_with_wrong_key, PAID, parked=frozenset({"payment_method_missing"})),
+        Scenario("payment-settled", _payment_settled, PAID | DECLINED),
         Scenario("payment-slow", _payment("pm_sandbox_slow"), PAID),
         Scenario("payment-error-before", _payment("pm_sandbox_error_before"), PAID),
         Scenario("payment-error-after", _payment("pm_sandbox_error_after"), PAID),

@@ -163,6 +163,7 @@ TAMPERS: dict[str, tuple[Callable[[Run], None], ...]] = {
     "the_result_is_the_winners": (another_result,),
     "a_second_mail_only_in_its_window": (mailed_again_out_of_the_blue, mailed_again_without_knowing),
     "every_order_ends": (left_behind, not_marked_as_mailed),
+    "an_open_order_waits_under_a_name": (left_behind,),
     "the_customer_was_told": (no_receipt, no_mail),
     "no_record_is_stuck": (stuck,),
     "every_event_was_sent": (swallowed_event,),

@@ -18,6 +18,7 @@ IN_PARTS = ("chain-twice", "payment-forgetful", "payment", "payment-declined")
 ONE_FAULT = (
     *("chain", "email", "email-declined", "order-batch", "payment-cold", "order", "order-refused"),
     *("payment-other-create", "payment-other-retrieve", "payment-other-confirm", "payment-other-cancel"),
+    *("payment-refused-at-create", "payment-refused-at-confirm", "payment-wrong-key", "payment-settled"),
     *("relay", "api", "api-reused", "payment-forgotten", "email-forgotten"),
 )
 # The provider fails, or a record is deleted. With one more fault these scenarios belong to `make verify`.

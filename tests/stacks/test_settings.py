@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import AWS_TIMES, LAPTOP_TIMES, Settings, Stage, Throughput, settings_from
+from stacks.settings import AWS_TIMES, LAPTOP_TIMES, STRIPE, Settings, Stage, Throughput, settings_from
 from stacks.times import ANSWER_S, DAY_S, Client, RequestBudget, SettingsError
 from tests.harness.synth import ROOT, SECRET_ARN
 
@@ -102,6 +102,12 @@ def test_a_throughput_that_sqs_does_not_accept_is_rejected(throughput: dict[str,
         (PROD, {"api_rate": 201}, ["201", "200"]),
         (SANDBOX, {"provider_url": "https://api.stripe.com"}, ["stage sandbox", "https://api.stripe.com"]),
         (SANDBOX, {"provider_secret_arn": SECRET_ARN}, ["stage sandbox", SECRET_ARN]),
+        (
+            SANDBOX,
+            {"provider_url": "https://api.stripe.com", "slow_s": None},
+            ["stage sandbox", "provider_secret_arn=''"],
+        ),
+        ({}, {"provider_url": STRIPE, "slow_s": None}, ["stage local", STRIPE]),
         (SANDBOX, {"slow_s": 10}, ["takes 10 s", "waits 10 s"]),
         (SANDBOX, {"slow_s": None}, ["takes None s", "waits 10 s"]),
         (SANDBOX, {"sender_identity": "other.example"}, ["'orders@sandbox.example'", "'other.example'"]),
@@ -145,10 +151,10 @@ def test_settings_that_contradict_each_other_are_rejected_with_both_values(
             "prod needs provider_secret_arn: add `-c provider_secret_arn=",
         ),
         ({"stage": "dev"}, "stage 'dev' is unknown: -c stage=local, sandbox or prod"),
-        (SANDBOX | {"provider_secret_arn": SECRET_ARN}, "only prod has a real provider"),
+        (SANDBOX | {"provider_secret_arn": "sk_test_1"}, "needs the complete ARN"),
         (SANDBOX | {"endpoint": "http://127.0.0.1:4566"}, "only stage local has an endpoint"),
         (PROD | {"endpoint": "http://127.0.0.1:4566"}, "only stage local has an endpoint"),
-        ({"provider_secret_arn": SECRET_ARN}, "only prod has a real provider"),
+        ({"provider_secret_arn": SECRET_ARN}, "only stages sandbox and prod may have a real provider"),
     ],
 )
 def test_an_error_names_a_missing_or_contradicting_context_value(context: dict[str, str], message: str) -> None:

@@ -12,10 +12,10 @@ from aws_cdk import App, Stack
 from stacks.constructs.api import Api
 from stacks.deploy_inputs import output_name
 from stacks.sandbox import SandboxStack
-from stacks.settings import settings_from
+from stacks.settings import STRIPE, settings_from
 from stacks.stateful import StatefulStack
 from stacks.times import Client, SettingsError
-from tests.harness.synth import FLAGS, STAGES, Synthesised, new_app, synthesise
+from tests.harness.synth import FLAGS, SECRET_ARN, STAGES, Synthesised, new_app, synthesise
 from tests.stacks.test_functions import as_list
 from tools.deploy_inputs import OPTIONAL
 from tools.deployed import STACKS, stack_name
@@ -210,6 +210,20 @@ def test_the_payment_sandbox_checks_its_key_in_an_account_and_not_on_a_laptop(
     assert "API_KEY_SECRET_ARN" not in local.environment("PaymentSandboxFunction")
     for found in (sandbox, local):
         assert found.one("AWS::SecretsManager::Secret", "ApiKey")["GenerateSecretString"]["PasswordLength"] == 40
+
+
+def test_only_prod_accepts_intents_of_live_mode(synthesised: Any) -> None:
+    found: dict[str, Synthesised] = {stage: synthesised(stage) for stage in STAGES}
+    modes = {stage: each.environment(each.functions["payment"])["PROVIDER_LIVEMODE"] for stage, each in found.items()}
+    assert modes == {"local": "false", "sandbox": "false", "prod": "true"}
+
+
+def test_a_secret_in_stage_sandbox_replaces_the_payment_sandbox_by_a_stripe_test_account(tmp_path: Path) -> None:
+    found = synthesise(tmp_path, "sandbox", **STAGES["sandbox"], provider_secret_arn=SECRET_ARN)
+    told = found.environment(found.functions["payment"])
+    assert (told["PROVIDER_URL"], told["PROVIDER_LIVEMODE"]) == (STRIPE, "false")
+    assert told["PROVIDER_SECRET_ARN"] == SECRET_ARN
+    assert not [name for name in found.templates if name.endswith("-sandbox-sandbox")]
 
 
 @pytest.mark.parametrize("stage", ["local", "sandbox"])

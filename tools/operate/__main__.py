@@ -6,6 +6,7 @@ something, the order or the record is unknown). 2: the command failed, was inter
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -14,9 +15,10 @@ from typing import Any
 import stripe
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shared.orders import format_amount
 from tools.account import Stop
 from tools.domain import ORDER_ID
-from tools.operate import audit, commands, dlq, printing, redrive, trace
+from tools.operate import audit, commands, dlq, printing, redrive, settle, trace
 from tools.operate.deployment import Deployment, find
 from tools.progress import Steps, stderr
 
@@ -105,6 +107,21 @@ def _discard(deployment: Deployment, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _settle(deployment: Deployment, arguments: argparse.Namespace) -> int:
+    order_id, reason = arguments.order, arguments.reason
+    row = settle.placed_order(deployment, order_id)
+    question = (
+        f"Order {order_id} over {format_amount(row.total, row.currency)}, placed at {row.placed_at}, will be declined "
+        f"for good with reason {reason}.\nIts intent ({row.intent_id or 'none'}) will be cancelled. "
+        "The customer gets an email."
+    )
+    commands.consent(order_id, question, given=arguments.yes)
+    with Steps(stderr) as steps, steps.step(f"settling {order_id}"):
+        result = settle.settle(deployment, order_id, reason)
+    _print(deployment, arguments, lambda: printing.settled(result), asdict(result))
+    return 0
+
+
 def _recover(deployment: Deployment, arguments: argparse.Namespace) -> int:
     with Steps(stderr) as steps, steps.step(f"rows of {arguments.copy}") as tell:
         counts = commands.recover(deployment, arguments.copy, lambda rows: tell(done=rows))
@@ -126,6 +143,12 @@ def _print(
 def _order_id(text: str) -> str:
     if not ORDER_ID.fullmatch(text):
         raise argparse.ArgumentTypeError("this is not an order id. ORDER=ord_1")
+    return text
+
+
+def _reason(text: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", text):
+        raise argparse.ArgumentTypeError("a reason is in snake case. REASON=customer_unreachable")
     return text
 
 
@@ -179,6 +202,11 @@ def _parser() -> argparse.ArgumentParser:
     command = add("discard", _discard, "move parked messages of one reason into a file", asks=True)
     command.add_argument("queue", help=QUEUE_HELP)
     command.add_argument("reason")
+
+    command = add("settle", _settle, "end a placed order that can never be paid", asks=True)
+    command.add_argument("order", type=_order_id)
+    command.add_argument("--as", required=True, choices=("declined",), help="the state in which the order ends")
+    command.add_argument("--reason", required=True, type=_reason, help="for row and trace, in snake case")
 
     add("recover", _recover, "put missing order rows back from a copy of the table").add_argument(
         "copy", help="the name of the copied table"

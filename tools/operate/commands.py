@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tools.operate.deployment import Deployment
 from tools.operate.dlq import look
 from tools.operate.redrive import copy_request
 from tools.progress import stderr
-from tools.queues import depth, queue_arn, walk
+from tools.queues import depth, parse_parked, queue_arn, walk
 from tools.tables import Tables
 
 
@@ -149,12 +149,13 @@ def forget(deployment: Deployment, image: Image) -> None:
 
 @dataclass(frozen=True)
 class Discarded:
-    """The number of messages that were moved from the DLQ into the file."""
+    """The number of messages that were moved from the DLQ into the file. `open_orders`: placed orders among them."""
 
     queue: str
     reason: str
     discarded: int
     file: str
+    open_orders: Sequence[str] = ()
 
 
 def discard_file(deployment: Deployment) -> Path:
@@ -170,16 +171,20 @@ def discardable(deployment: Deployment, queue: str, reason: str) -> list[str]:
 def discard(deployment: Deployment, queue: str, reason: str, message_ids: Collection[str]) -> Discarded:
     """Move these messages into the file. If it is interrupted, a message may be in the file twice, and none is lost."""
     sqs, url, path = deployment.client("sqs"), deployment.dlq_url(queue), discard_file(deployment)
-    left = set(message_ids)
+    left, order_ids = set(message_ids), set[str]()
     with walk(sqs, url) as walking:
         for message in walking.messages():
             if message["MessageId"] in left:
                 _append(path, json.dumps(copy_request(message, url), default=_base64))
                 walking.remove(message)
+                order_ids.add(parse_parked(message).order_id or "")
                 left.remove(message["MessageId"])
             if not left:
                 break
-    return Discarded(queue, reason, len(message_ids) - len(left), str(path))
+    tables = deployment.tables()
+    rows = {order_id: tables.order(order_id) or {} for order_id in sorted(order_ids - {""})}
+    open_orders = [order_id for order_id, row in rows.items() if text(row, "state") == PLACED]
+    return Discarded(queue, reason, len(message_ids) - len(left), str(path), open_orders)
 
 
 def _append(path: Path, line: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from shared.orders import KeyUnusable, parse_api_key
 from tools import deployed
 from tools.account import Stop, current_account
 from tools.domain import PROVIDER
@@ -105,10 +106,16 @@ class Deployment:
         )
 
     def ledger(self) -> Ledger:
-        """Return a reader of the provider's ledger, with the address and the key of the payment function."""
+        """Return a reader of the provider's ledger, with the address and the key of the payment function.
+
+        Raises Stop if the secret holds no key.
+        """
         variables = self.environment("payment")
         secret = self.client("secretsmanager").get_secret_value(SecretId=variables["PROVIDER_SECRET_ARN"])
-        return Ledger(variables["PROVIDER_URL"], secret["SecretString"].strip())
+        try:
+            return Ledger(variables["PROVIDER_URL"], parse_api_key(secret))
+        except KeyUnusable as unusable:
+            raise Stop(f"The provider's secret cannot be used: {unusable}.") from None
 
 
 def find(stage: str) -> Deployment:

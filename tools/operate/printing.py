@@ -10,6 +10,7 @@ from tools.operate.audit import Audit
 from tools.operate.commands import Discarded, Switched
 from tools.operate.dlq import DlqContents
 from tools.operate.redrive import Redriven, Selection
+from tools.operate.settle import Settled
 from tools.operate.trace import Story
 from tools.progress import stderr
 
@@ -115,6 +116,18 @@ def discarded(result: Discarded) -> None:
     print(f"{result.queue}: discarded {result.discarded} {_reason(result.reason)}")
     print(f"They are in {result.file}, which only you can read. The file holds customers' data.")
     print("Each line is a SendMessage request.")
+    if result.open_orders:
+        print(f"{len(result.open_orders)} orders stay open, and the sweep sends their events again:")
+        _table(("order",), [(order_id,) for order_id in result.open_orders])
+        print("If an order can never be paid, end it: make settle ORDER=<order> AS=declined REASON=<reason>")
+
+
+def settled(result: Settled) -> None:
+    """Print how the order ended, and what happens next."""
+    intent = f"its intent {result.intent_id} is canceled" if result.intent_id else "it had no intent"
+    print(f"{result.order_id}: {result.state}, reason {result.reason}; {intent}")
+    print("The relay sends the event, and the customer gets the decline email.")
+    print("A message of this order that is parked does nothing any more: redrive or discard it.")
 
 
 def recovered(counts: Mapping[str, int]) -> None:

@@ -60,7 +60,7 @@ def test_a_payment_worker_that_dies_at_its_charge_has_charged_once_or_not_and_th
     bench: Bench, payments: Payments, kind: Kind, charged: list[tuple[str, int]]
 ) -> None:
     delivery = Delivery(payments.order(), "message-1")
-    provider = {name: os.environ[name] for name in ("PROVIDER_URL", "PROVIDER_SECRET_ARN")}
+    provider = {name: os.environ[name] for name in ("PROVIDER_URL", "PROVIDER_SECRET_ARN", "PROVIDER_LIVEMODE")}
     patience = {"PROVIDER_CONNECT_TIMEOUT_S": "1", "PROVIDER_READ_TIMEOUT_S": "5", "STEP_NEEDS_S": "15"}
 
     assert bench.run("payment", {"Records": [delivery.record()]}, Fault(kind), **provider, **patience) == KILLED

@@ -49,7 +49,12 @@ INVALID: dict[str, tuple[Callable[[dict[str, Any]], object], str, str]] = {
     "too dear": (
         lambda o: o["items"][0].update(quantity=10_000, unit_price=MAX_AMOUNT),
         "items",
-        f"Expected a total from 1 to {MAX_AMOUNT}",
+        "Expected a total from 1 to 99999999",
+    ),
+    "less than the provider charges": (
+        lambda o: o["items"][0].update(quantity=1, unit_price=49),
+        "items",
+        "Expected a total of at least 50",
     ),
     "for nothing": (lambda o: o["items"][0].update(unit_price=0), "items", "Expected a total from 1"),
     "a card number": (
@@ -78,6 +83,27 @@ def test_an_invalid_body_is_refused_by_field_and_rule_without_its_values(api: Ap
     assert rule in answer.errors[field]
     assert not [mark for mark in MARKS if mark in answer.text or mark in api.log.getvalue()]
     assert not api.stored
+
+
+@pytest.mark.parametrize(
+    ("currency", "smallest", "largest"),
+    [
+        ("EUR", 50, 99_999_999),
+        ("HUF", 17_500, 99_999_999),
+        ("JPY", 50, 99_999_999),
+        ("COP", 1, 99_999_999),
+        ("IDR", 1, 999_999_999_999),
+    ],
+)
+def test_a_total_is_accepted_within_the_providers_limits_of_its_currency(
+    api: Api, currency: str, smallest: int, largest: int
+) -> None:
+    def post(total: int) -> int:
+        items = [{"sku": "A-1", "quantity": 1, "unit_price": total}]
+        return api.post(ORDER | {"currency": currency, "items": items}, key=f"k-{total}").status
+
+    totals = (smallest - 1, smallest, largest, largest + 1)
+    assert [post(total) for total in totals] == [400, 202, 202, 400]
 
 
 def test_after_an_invalid_body_the_key_is_free_for_the_corrected_one(api: Api) -> None:
@@ -214,7 +240,8 @@ def test_a_body_in_base64_may_have_as_many_bytes_as_another(api: Api) -> None:
 def test_the_work_on_a_body_grows_no_faster_than_its_size(note: Callable[[int], str]) -> None:
     def work(size: int) -> Callable[[], object]:
         body = json.dumps(ORDER | {"note": "HERE"}).replace('"HERE"', note(size))
-        request = Request("id", "POST", "/orders", {"content-type": "application/json"}, body, False, {})
+        headers = {"content-type": "application/json"}
+        request = Request("id", "POST", "POST /orders", {}, "/orders", headers, body, False, {})
         return lambda: posted_order(request)
 
     assert_linear(work)

@@ -130,7 +130,7 @@ def test_a_key_with_another_body_is_refused_and_the_first_order_stays(api: Api) 
     api.post()
     before = api.orders, api.records
 
-    answer = api.post(changed(items=[{"sku": "A-1", "quantity": 2, "unit_price": 1}]))
+    answer = api.post(changed(items=[{"sku": "A-1", "quantity": 2, "unit_price": 100}]))
 
     assert (answer.status, answer.problem) == (422, "key-reused")
     assert 'rel="describedby"' in answer.headers["link"]

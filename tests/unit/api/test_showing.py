@@ -73,6 +73,27 @@ def test_a_declined_order_shows_why(api: Api) -> None:
     assert (shown["state"], shown["payment"]) == ("declined", {"decline_reason": "insufficient_funds"})
 
 
+@pytest.mark.parametrize(
+    "reason", ["stolen_card", "lost_card", "lost_or_stolen_card", "fraudulent", "merchant_blacklist"]
+)
+def test_a_reason_that_the_provider_asks_not_to_disclose_is_shown_as_card_declined(api: Api, reason: str) -> None:
+    order_id = placed(api)
+    update(api, order_id, state="declined", declined_at="2027-01-15T08:00:02Z", decline_reason=reason)
+
+    answer = api.get(order_id)
+
+    assert answer.json["payment"] == {"decline_reason": "card_declined"}
+    assert reason not in answer.text
+
+
+def test_the_timeline_is_sorted_by_time(api: Api) -> None:
+    """The clock of the worker that placed the order was ahead."""
+    order_id = placed(api)
+    update(api, order_id, state="paid", placed_at="2027-01-15T08:00:09Z", paid_at="2027-01-15T08:00:05Z")
+
+    assert [move["state"] for move in api.get(order_id).json["timeline"]] == ["requested", "paid", "placed"]
+
+
 def test_the_customer_and_the_card_are_not_shown(api: Api) -> None:
     text = api.get(placed(api)).text
 

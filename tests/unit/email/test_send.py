@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from functions.email.handler import handler
@@ -49,6 +50,21 @@ def test_a_paid_order_gets_its_receipt_by_mail_and_in_the_bucket_and_is_final(wo
         "mail": "receipt",
         "mail_id": row["mail_id"]["S"],
     }
+
+
+def test_an_event_of_an_earlier_version_with_the_true_reason_is_mailed(world: World, mailbox: Mailbox) -> None:
+    event = samples.decline(world, samples.requested())
+    assert isinstance(event, OrderDeclined)
+    world.dynamodb.update_item(
+        TableName="orders",
+        Key={"order_id": {"S": "ord_1"}},
+        UpdateExpression="SET decline_reason = :reason",
+        ExpressionAttributeValues={":reason": {"S": "stolen_card"}},
+    )
+
+    assert deliver(world, msgspec.structs.replace(event, reason="stolen_card"))
+
+    assert mailbox.mails == [(samples.ADDRESS, "Order ord_1 was declined")]
 
 
 def test_a_declined_order_gets_its_word_by_mail_alone(world: World, mailbox: Mailbox) -> None:

@@ -95,7 +95,7 @@ def deployment(world: World, payments: Payments) -> Deployment:  # noqa: ARG001 
     told = {
         **{name: {} for name in FUNCTIONS},
         "order": {"RECORD_TTL_S": os.environ["RECORD_TTL_S"]},
-        "payment": {name: os.environ[name] for name in ("PROVIDER_URL", "PROVIDER_SECRET_ARN")},
+        "payment": {name: os.environ[name] for name in ("PROVIDER_URL", "PROVIDER_SECRET_ARN", "LEASE_SKEW_S")},
         "relay": {"DLQ_URL": world.queues["relay-dlq"]},
         "sweep": {"ROUTES": json.dumps(samples.routes(world)), "SWEEP_AGE_S": str(SWEEP_AGE_S)},
     }

@@ -17,7 +17,7 @@ def due(before: int) -> list[str]:
 def test_an_intent_is_fixed_on_a_placed_order_that_has_none(world: World) -> None:
     put_row(world, "placed")
 
-    assert orders().fix_intent("ord_1", "pi_1") == "pi_1"
+    assert orders().save_intent_id("ord_1", "pi_1") == "pi_1"
 
     assert world.row("ord_1")["intent_id"] == {"S": "pi_1"}  # type: ignore[index]
 
@@ -27,7 +27,7 @@ def test_the_first_intent_stands_and_the_second_worker_is_told_of_it(world: Worl
     race = meanwhile(lambda: put_row(world, "placed", intent_id="pi_first"))
     world.wire.plan("UpdateItem", race)
 
-    assert orders().fix_intent("ord_1", "pi_second") == "pi_first"
+    assert orders().save_intent_id("ord_1", "pi_second") == "pi_first"
 
     assert world.row("ord_1")["intent_id"] == {"S": "pi_first"}  # type: ignore[index]
 
@@ -36,13 +36,13 @@ def test_the_first_intent_stands_and_the_second_worker_is_told_of_it(world: Worl
 def test_no_intent_is_fixed_on_an_order_that_is_not_placed(world: World, state: str) -> None:
     before = put_row(world, state)
 
-    assert orders().fix_intent("ord_1", "pi_1") is None
+    assert orders().save_intent_id("ord_1", "pi_1") is None
 
     assert world.row("ord_1") == before
 
 
 def test_no_intent_is_fixed_on_an_order_that_is_not_there(world: World) -> None:
-    assert orders().fix_intent("ord_1", "pi_1") is None
+    assert orders().save_intent_id("ord_1", "pi_1") is None
 
     assert world.row("ord_1") is None
 
@@ -55,7 +55,7 @@ def test_any_other_trouble_is_told(world: World, fault: Fault) -> None:
     world.wire.plan("UpdateItem", fault, fault)
 
     with pytest.raises(ClientError):
-        orders().fix_intent("ord_1", "pi_1")
+        orders().save_intent_id("ord_1", "pi_1")
     with pytest.raises(ClientError):
         orders().record_sweep(row, 9)
 

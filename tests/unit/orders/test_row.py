@@ -54,6 +54,11 @@ def test_a_row_that_is_not_one_of_ours_is_refused() -> None:
             {"intent_id": "pi_1", "decline_reason": "no"},
             OrderDeclined(**FACTS, payment_intent="pi_1", reason="no"),
         ),
+        (
+            "declined",
+            {"intent_id": "pi_1", "decline_reason": "stolen_card"},
+            OrderDeclined(**FACTS, payment_intent="pi_1", reason="card_declined"),
+        ),
         ("declined", {}, OrderDeclined(**FACTS, payment_intent="", reason="")),
         ("paid", {"intent_id": "pi_1", "mailed_at": "2026-01-01T00:00:00Z"}, None),
         ("declined", {"mailed_at": "2026-01-01T00:00:00Z"}, None),

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from functions.payment.provider import KEY_AGE_S
 from tests.harness import provider_connection
 from tests.harness.every_path import DENIED, PAST_THE_LEASE_S, Paths
 
@@ -17,7 +18,9 @@ def drive(paths: Paths) -> None:
     )
     paths.give(msgspec.structs.replace(payments.order("pay_false"), total=1))
     too_little = provider_connection.refuses(400, "invalid_request_error", code="amount_too_small", param="amount")
+    not_enabled = provider_connection.refuses(400, "invalid_request_error", param="currency")
     for name, fault in {
+        "not_enabled": not_enabled,
         "down": provider_connection.refuses(500),
         "lost": provider_connection.cut_after,
         "too_little": too_little,
@@ -32,6 +35,7 @@ def drive(paths: Paths) -> None:
     placed = payments.order("pay_rotated")
     payments.connection.plan("create", provider_connection.refuses(401, "invalid_request_error"))
     paths.give(placed)
+    clock.advance(KEY_AGE_S)
     paths.world.wire.plan("GetSecretValue", DENIED)
     paths.give(placed)
     paths.give(placed)

@@ -241,7 +241,7 @@ def test_an_answer_to_cancel_that_does_not_fit_is_not_used_and_the_intent_is_ret
 def test_a_retrieved_intent_with_a_fact_that_is_not_the_orders_is_parked(payments: Payments, fact: str) -> None:
     delivery = payments.delivery()
     intent = another_intent(payments, "ord_1", 2500)["id"]
-    orders().fix_intent("ord_1", intent)
+    orders().save_intent_id("ord_1", intent)
     payments.connection.plan("retrieve", answers_with(**NOT_OURS[fact]))
 
     assert payments.deliver(delivery) == []
@@ -255,7 +255,7 @@ def test_a_retrieved_intent_with_a_fact_that_is_not_the_orders_is_parked(payment
 def test_an_answer_to_retrieve_about_another_intent_of_the_order_is_parked(payments: Payments, status: str) -> None:
     delivery = payments.delivery()
     intent = another_intent(payments, "ord_1", 2500)["id"]
-    orders().fix_intent("ord_1", intent)
+    orders().save_intent_id("ord_1", intent)
     payments.connection.plan("retrieve", answers(another_intent(payments, "ord_1", 2500) | PAID | {"status": status}))
 
     assert payments.deliver(delivery) == []
@@ -272,7 +272,7 @@ def test_a_succeeded_intent_without_the_charge_of_the_total_does_not_pay_the_ord
 ) -> None:
     delivery = payments.delivery()
     intent = another_intent(payments, "ord_1", 2500)["id"]
-    orders().fix_intent("ord_1", intent)
+    orders().save_intent_id("ord_1", intent)
     payments.connection.plan("retrieve", answers_with(**PAID | NO_PAYMENT[fact]))
 
     assert payments.deliver(delivery) == []

@@ -158,7 +158,7 @@ def test_a_foreign_intent_on_the_row_is_not_confirmed(
     payments: Payments, amount: int, currency: str, order_id: str
 ) -> None:
     delivery = payments.delivery()
-    orders().fix_intent("ord_1", _intent(payments, amount, currency, order_id))
+    orders().save_intent_id("ord_1", _intent(payments, amount, currency, order_id))
 
     assert payments.deliver(delivery) == []
 
@@ -171,7 +171,7 @@ def test_a_foreign_intent_on_the_row_that_was_paid_does_not_pay_the_order(paymen
     delivery = payments.delivery()
     intent = _intent(payments, 2501)
     payments.provider.v1.payment_intents.confirm(intent)
-    orders().fix_intent("ord_1", intent)
+    orders().save_intent_id("ord_1", intent)
 
     assert payments.deliver(delivery) == []
 

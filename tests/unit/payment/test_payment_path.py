@@ -12,8 +12,6 @@ import pytest
 import requests
 
 from functions.payment.handler import charge, handler
-from functions.payment_sandbox import host
-from shared.idempotency import client
 from shared.orders import parse_row
 from tests.harness.payment import WORKER_S, Delivery, Payments, metrics
 from tests.harness.provider_connection import cut_before, meanwhile
@@ -165,41 +163,6 @@ def test_the_sdk_logs_nothing_of_what_it_sends_or_receives() -> None:
     assert not logging.getLogger("stripe").isEnabledFor(logging.INFO)
 
 
-def test_the_api_key_is_fetched_once_a_process(payments: Payments) -> None:
-    orders = [payments.order(f"ord_{n}") for n in range(3)]
-
-    for order in orders:
-        payments.until_quiet(Delivery(order, f"message of {order.order_id}"))
-
-    assert payments.world.wire.count("GetSecretValue") == 1
-
-
-def test_a_rotated_api_key_is_fetched_again_and_the_order_finishes(payments: Payments) -> None:
-    payments.until_quiet(Delivery(payments.order("ord_0"), "message-0"))
-    _rotate("ours", "sk_test_second\n")  # as a file ends that somebody put there
-    _rotate("theirs", "sk_test_second")
-    delivery = payments.delivery()
-
-    assert payments.deliver(delivery) == ["message-1"]
-    assert payments.deliver(delivery) == []
-
-    assert payments.world.wire.count("GetSecretValue") == 1
-    assert payments.connection.requests[-1]["headers"]["authorization"] == "Bearer sk_test_second"
-    assert payments.state() == "paid"
-
-
-def test_a_wrong_api_key_is_asked_for_once_a_try_and_parks_nothing(payments: Payments) -> None:
-    _rotate("ours", "sk_test_wrong")
-    delivery = payments.delivery()
-
-    for _ in range(3):
-        assert payments.deliver(delivery) == ["message-1"]
-
-    assert payments.connection.calls == ["create"] * 3
-    assert payments.world.wire.count("GetSecretValue") == 3
-    assert payments.parked() == []
-
-
 def test_the_sample_event_is_a_delivery_that_is_paid(payments: Payments) -> None:
     event = json.loads(Path("events/payment.json").read_text())
     data = json.loads(event["Records"][0]["body"])["data"]
@@ -216,8 +179,3 @@ def test_the_operation_is_part_of_every_key_for_ever(payments: Payments) -> None
 
 def _form(request: dict[str, object]) -> dict[str, list[str]]:
     return parse_qs(base64.b64decode(str(request["body"])).decode())
-
-
-def _rotate(secret: str, api_key: str) -> None:
-    client("secretsmanager").put_secret_value(SecretId=secret, SecretString=api_key)
-    host.secret.cache_clear()

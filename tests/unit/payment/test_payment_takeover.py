@@ -163,7 +163,7 @@ def test_a_worker_whose_intent_came_second_confirms_the_one_on_the_row(payments:
     delivery = payments.delivery()
 
     def another_is_first() -> None:
-        fixed = orders().fix_intent("ord_1", _intent_of_another(payments, "ord_1", 2500))
+        fixed = orders().save_intent_id("ord_1", _intent_of_another(payments, "ord_1", 2500))
         assert fixed
 
     payments.world.wire.plan("UpdateItem", through, meanwhile(another_is_first))

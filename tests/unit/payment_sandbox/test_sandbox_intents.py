@@ -40,9 +40,17 @@ def test_a_good_card_is_charged_and_the_charge_is_in_the_ledger(sandbox: Sandbox
     assert retrieved.to_dict() == intent.to_dict()
 
 
+def test_an_unusable_method_is_refused_at_create_by_a_bare_400(sandbox: Sandbox) -> None:
+    with pytest.raises(stripe.InvalidRequestError) as refused:
+        sandbox.create_intent("pm_sandbox_unusable")
+    assert (refused.value.http_status, refused.value.code, refused.value.param) == (400, None, "payment_method")
+    assert (sandbox.intents.list().data, sandbox.ledger()) == ([], [])
+
+
 @pytest.mark.parametrize(
     ("method", "decline_code"),
     [
+        ("pm_card_chargeDeclinedStolenCard", "stolen_card"),
         ("pm_card_chargeDeclined", "generic_decline"),
         ("pm_card_chargeDeclinedInsufficientFunds", "insufficient_funds"),
     ],

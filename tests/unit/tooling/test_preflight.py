@@ -138,12 +138,25 @@ def secret(aws: Account, value: str, **description: str) -> None:
     aws.answers("secretsmanager", "get_secret_value", {"SecretString": value})
 
 
-@pytest.mark.parametrize(("value", "level"), [("sk_live_123", Level.OK), ("sk_test_1", Level.STOP), ("x", Level.STOP)])
-def test_prod_needs_a_live_key_and_does_not_print_it(aws: Account, value: str, level: Level) -> None:
+@pytest.mark.parametrize(
+    ("stage", "value", "level"),
+    [
+        ("prod", "sk_live_123", Level.OK),
+        ("prod", '{"STRIPE_KEY": "rk_live_123"}', Level.OK),
+        ("prod", "sk_test_123", Level.STOP),
+        ("prod", "x_123", Level.STOP),
+        ("prod", "\u200bsk_live_123", Level.STOP),
+        ("sandbox", "sk_test_123", Level.OK),
+        ("sandbox", "rk_live_123", Level.STOP),
+    ],
+)
+def test_the_key_has_the_mode_of_the_stage_and_is_not_printed(
+    aws: Account, stage: str, value: str, level: Level
+) -> None:
     secret(aws, value)
-    [(result, text)] = found(preflight.provider_secret, aws, settings("prod"))
+    [(result, text)] = found(preflight.provider_secret, aws, settings(stage, provider_secret_arn=SECRET))
     assert result == level
-    assert value not in text.split()
+    assert "123" not in text
 
 
 def test_a_secret_under_a_key_of_the_customer_needs_a_grant(aws: Account) -> None:

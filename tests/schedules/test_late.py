@@ -80,7 +80,7 @@ def test_after_its_record_was_deleted_a_late_claim_is_applied_and_nobody_is_char
 ) -> None:
     """The bound that remains: docs/correctness.md, "late claim"."""
     scenario = replace(SCENARIOS["payment-deleted"], kinds=ALL_KINDS)
-    _, moves = parse("payment-deleted:pA@AAAAAtpBBllBBBB")
+    _, moves = parse("payment-deleted:pA@AAAAAAtpBBllBBBBB")
 
     played = play(environment, scenario, moves, 1, plainest)
 
@@ -88,7 +88,7 @@ def test_after_its_record_was_deleted_a_late_claim_is_applied_and_nobody_is_char
 
 
 def test_a_day_old_failure_under_the_first_attempts_key_costs_one_attempt(environment: ExplorerEnvironment) -> None:
-    trace, broken = replay(environment, "payment-deleted:pAAAAAlp")
+    trace, broken = replay(environment, "payment-deleted:pAAAAAAlp")
 
     confirmed = [line.partition(" → ")[2] for line in trace if "/confirm " in line]
     assert confirmed == ["500", "500", "200 succeeded"]

@@ -416,7 +416,7 @@ def test_an_event_that_the_relay_can_not_read_is_sent_from_the_row(app: App, giv
     eventually(lambda: len(relays_dlq(app)) == 1, "the relay to give up the record")
 
     seen = give("make audit").said
-    assert "1 event_missing" in seen
+    assert "event_missing" in seen
     assert f"{order_id}  placed since" in seen
     assert "1 damaged_outbox" in seen
     assert "state placed" in give("make trace ORDER=$ORDER", ORDER=order_id).said
@@ -431,7 +431,8 @@ def test_an_event_that_the_relay_can_not_read_is_sent_from_the_row(app: App, giv
 
     last = give("make audit").said
     assert "damaged_outbox" not in last
-    assert "1 record_missing (a note)" in last
+    assert "record_missing (a note)" in last
+    assert f"{order_id}  order.place" in last  # other tests of this stack may have left records that are missing too
 
 
 def relays_dlq(app: App) -> list[str]:

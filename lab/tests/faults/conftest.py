@@ -71,7 +71,7 @@ class Bench:
         """A worker in this process, with a fault armed for it. Its death is the exception Killed."""
         if fault:
             self.faults.arm(VARIANT, function, fault)
-        stall = Stall(remaining_s=80.0, again_s=83.5, until_s=90.0, queue_url=self.world.queues["payments"])
+        stall = Stall(remaining_s=90.0, again_s=93.5, until_s=100.0, queue_url=self.world.queues["payments"])
         setup = Setup(VARIANT, function, seed, percent, slow_s=0.5, stall=stall)
         faults = FaultTable(self.client("dynamodb"), "faults")
         machine = Machine(_die, sleep or self.slept.append, lambda: 0.0)

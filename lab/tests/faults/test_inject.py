@@ -72,7 +72,7 @@ def test_a_function_gets_the_other_entry_and_keeps_what_it_had(tmp_path: Path) -
         seed=7,
         percent=12.5,
         slow_s=0.5,
-        stall=SetupStall(remaining_s=6.4, again_s=8.4, until_s=11.4, queue_url="the-queue"),
+        stall=SetupStall(remaining_s=6.65, again_s=8.65, until_s=11.65, queue_url="the-queue"),
     )
 
 

@@ -432,9 +432,8 @@ def test_an_event_that_the_relay_can_not_read_is_sent_from_the_row(app: App, giv
     last = give("make audit").said
     assert "damaged_outbox" not in last
     assert "record_missing (a note)" in last
-    assert re.search(
-        f"{order_id}  .*order.place", last
-    )  # other tests of this stack may have left records that are missing too
+    # Other tests of this stack may have left missing records too.
+    assert re.search(f"{order_id}  .*order.place", last)
 
 
 def relays_dlq(app: App) -> list[str]:

@@ -50,7 +50,7 @@ def test_its_message_is_delivered_again_when_its_lease_is_over(bench: Bench) -> 
 
     hidden = [json.loads(body) for operation, body in bench.gateway.received if operation.startswith("ChangeMessage")]
     assert [(asked["ReceiptHandle"], asked["VisibilityTimeout"]) for asked in hidden] == [
-        (received["ReceiptHandle"], 93)  # whole seconds of 83.5: the lease ends after 82
+        (received["ReceiptHandle"], 93)  # whole seconds of 93.5: the lease ends after 92
     ]
 
 

@@ -294,7 +294,8 @@ def test_an_intent_that_the_provider_does_not_know_is_corrected_and_redriven(app
     assert intent in story
 
     change_row(app, order_id, "SET intent_id = :intent", intent={"S": intent})
-    assert "moved 1 intent_missing" in give("make redrive QUEUE=payments REASON=intent_missing").said
+    moved = give("make redrive QUEUE=payments REASON=intent_missing").said
+    assert re.search("moved [12] intent_missing", moved)  # the sweep may have sent the event again in the meantime
     charged_once(app, order_id)
     assert order_id not in give("make audit").said
 
@@ -343,7 +344,8 @@ def test_a_secret_without_a_key_is_named_and_orders_finish_after_it_is_corrected
         secrets.put_secret_value(SecretId=secret, SecretString=right)
 
     # The restored configuration starts new workers, which fetch the key at once.
-    assert "moved 1 api_key_unusable" in give("make redrive QUEUE=payments REASON=api_key_unusable").said
+    moved = give("make redrive QUEUE=payments REASON=api_key_unusable").said
+    assert re.search("moved [12] api_key_unusable", moved)  # the sweep may have sent the event again in the meantime
     charged_once(app, order_id)
     for reason in ("api_key_refused", "permission_denied", "wrong_mode"):
         assert "nothing" in give(f"make redrive QUEUE=payments REASON={reason}").said

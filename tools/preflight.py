@@ -183,7 +183,15 @@ def provider_secret(inputs: Inputs) -> Iterator[Result]:
         yield Result(Level.STOP, "provider secret", text)
         return
     secrets = inputs.client("secretsmanager")
-    key = secrets.describe_secret(SecretId=arn).get("KmsKeyId")
+    try:
+        key = secrets.describe_secret(SecretId=arn).get("KmsKeyId")
+        secret = secrets.get_secret_value(SecretId=arn)
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("ResourceNotFoundException", "InvalidRequestException"):
+            raise
+        text = f"{arn} does not exist or is scheduled for deletion. Create the secret, or restore it."
+        yield Result(Level.STOP, "provider secret", text)
+        return
     if key and not key.endswith("alias/aws/secretsmanager"):
         text = (
             f"the secret is encrypted with the KMS key {key}. The key's policy must allow kms:Decrypt to the payment "
@@ -193,7 +201,7 @@ def provider_secret(inputs: Inputs) -> Iterator[Result]:
         yield Result(Level.NOTE, "provider secret", text)
     mode = "live" if inputs.settings.stage is Stage.PROD else "test"
     try:
-        live = is_live_key(parse_api_key(secrets.get_secret_value(SecretId=arn)))
+        live = is_live_key(parse_api_key(secret))
     except KeyUnusable as unusable:
         yield Result(Level.STOP, "provider secret", str(unusable))
         return

@@ -19,7 +19,7 @@ from stripe import (
     StripeError,
 )
 
-from functions.payment.intent import Intent
+from functions.payment.intent import Intent, code_of
 from shared.idempotency import EffectWithoutState, NotDone, Permanent, StepError, Unknown
 from shared.orders import Order
 
@@ -178,9 +178,7 @@ def _decline_code(error: StripeError) -> str | None:
     """Return the bank's reason of a card error, such as `insufficient_funds`, or Stripe's, such as `expired_card`."""
     if not isinstance(error, CardError):
         return None
-    decline_code = error.error.decline_code if error.error else None
-    found = decline_code or _code(error)
-    return found if isinstance(found, str) else None
+    return code_of(error.error.decline_code if error.error else None) or code_of(_code(error))
 
 
 def _is_stored(error: StripeError) -> bool:

@@ -18,6 +18,7 @@ _REASONS = {
 
 
 _ID = re.compile(r"[A-Za-z0-9_]{1,255}", re.ASCII)
+_CODE = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,19 @@ def parse_intent(found: stripe.PaymentIntent) -> Intent:
         received=_whole(fields.get("amount_received")),
         currency=currency.upper() if currency else None,
         order_id=_text(metadata.get("order_id")),
-        charge_id=_text(fields.get("latest_charge")),
-        reason=_text(failure.get("decline_code")) or _text(failure.get("code")) or _REASONS.get(status, ""),
+        charge_id=_match(_ID, fields.get("latest_charge")),
+        reason=code_of(failure.get("decline_code")) or code_of(failure.get("code")) or _REASONS.get(status, ""),
         livemode=_flag(fields.get("livemode")),
     )
+
+
+def code_of(value: object) -> str | None:
+    """Return a code of the provider, or None if the value is not a code. Row and event contain the code."""
+    return _match(_CODE, value)
+
+
+def _match(pattern: re.Pattern[str], value: object) -> str | None:
+    return value if isinstance(value, str) and pattern.fullmatch(value) else None
 
 
 def _text(value: object) -> str | None:
@@ -86,6 +96,6 @@ def intent_in_error(error: stripe.StripeError) -> Intent | None:
     intent = parse_intent(detail.payment_intent)
     waits = intent.status == "requires_confirmation"
     if isinstance(error, stripe.CardError):
-        reason = _text(detail.decline_code) or _text(detail.code) or intent.reason
+        reason = code_of(detail.decline_code) or code_of(detail.code) or intent.reason
         return replace(intent, status="requires_payment_method" if waits else intent.status, reason=reason)
     return None if waits else intent

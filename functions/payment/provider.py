@@ -208,7 +208,8 @@ class Provider:
         waited_s = call.seconds_since(order.placed_at)
         step_error = to_step_error(call.what, error, charges=call.charges, waited_s=waited_s)
         if isinstance(step_error, UnknownIntent):
-            known_s = call.seconds_since(order.intent_at or order.placed_at)
+            # An intent that is not on the row that was read is new, however old the order is.
+            known_s = call.seconds_since(order.intent_at or order.placed_at) if order.intent_id else 0
             if known_s >= INTENT_PATIENCE_S:
                 return _Refused(Permanent("intent_missing", str(step_error)), another_key=True)
             return _Refused(NotDone(str(step_error)), another_key=True)

@@ -2,8 +2,8 @@
 
 The command runs the step `payment.charge` itself, under its key, with another function: cancel the intent, read it
 back, decline. So a worker and the command never settle one order at the same time, and the relay sends the event.
-The mark on the row comes first: no worker saves or confirms an intent after it. If the command dies then, the next
-delivery of the order's message ends the order for the same reason.
+The mark on the row comes first: no worker that reads the row after it saves or confirms an intent. If the command
+dies then, the next delivery of the order's message ends the order for the same reason.
 """
 
 from dataclasses import dataclass
@@ -104,11 +104,12 @@ def settle_with(engine: Engine, tables: Tables, ledger: Ledger, order_id: str, r
         engine.run(run, _placed(marked), epoch_ms() + LEASE_S * 1000, correlation_id=marked.correlation_id)
     except Busy as busy:
         raise Stop(
-            f"A worker has order {order_id} until {iso(busy.until_ms)}. The order is marked: no intent of it is "
-            "confirmed any more, and the next delivery ends it. Run this again after that time."
+            f"A worker has order {order_id} until {iso(busy.until_ms)}, and may still charge it. The order is marked: "
+            "if it is not charged, the next delivery declines it. Run this again after that time."
         ) from None
     except StepError as error:
-        raise Stop(f"Order {order_id} is marked and not settled. {error}") from error
+        text = f"Order {order_id} is marked and not settled. {error} The next delivery of its message declines it."
+        raise Stop(text) from error
     row = orders.get(order_id)
     if row is None or row.state != DECLINED:
         raise Stop(f"Order {order_id} is {row.state if row else 'missing'}. See `make trace` and `make audit`.")

@@ -166,6 +166,13 @@ def test_a_secret_under_a_key_of_the_customer_needs_a_grant(aws: Account) -> Non
     assert "kms:Decrypt" in text
 
 
+def test_a_secret_that_does_not_exist_stops_the_deploy(aws: Account) -> None:
+    aws.answers("secretsmanager", "describe_secret", "ResourceNotFoundException")
+    [(level, text)] = found(preflight.provider_secret, aws, settings("prod"))
+    assert level is Level.STOP
+    assert "does not exist" in text
+
+
 def test_a_secret_of_another_region_stops_the_deploy(aws: Account) -> None:
     arn = SECRET.replace(REGION, "us-east-1")
     [(level, text)] = found(preflight.provider_secret, aws, settings("prod", provider_secret_arn=arn))

@@ -137,8 +137,8 @@ def _worst(variant: Plain) -> str:
         summary = '<span class="known">emailed twice, with a known cause</span>'
     else:
         summary = '<span class="good">✓ done once</span>, most faults'
-    start = min(moment["at_ms"] for moment in variant["story"] if moment["at_ms"] is not None)
-    rows = "".join(_moment(moment, start) for moment in variant["story"])
+    start = min(moment["at_ms"] for moment in variant["order_history"] if moment["at_ms"] is not None)
+    rows = "".join(_moment(moment, start) for moment in variant["order_history"])
     head = '<th class="n">s</th><th>what</th><th>who</th><th></th>'
     order_history = _table(head, rows, "story")
     return f"<h3>{_title(variant)}: <code>{escape(variant['worst'])}</code>, {summary}</h3>{order_history}"

@@ -4,7 +4,8 @@ from typing import Any
 
 from lab.demo.kills import Kill
 from lab.demo.order_history import History
-from lab.demo.variant_report import VariantReport, report
+from lab.demo.page import page
+from lab.demo.variant_report import VariantReport, as_data, report
 from lab.faults.plan import Kind
 from lab.tests.demo.history_builder import ONE, TWO, at, charge, delivery, fault, mail, observation, row
 from lab.variants import NAIVE, THIS_REPO
@@ -36,6 +37,15 @@ def test_workers_that_died_are_counted_once_and_what_they_held_is_cut_short() ->
         deliveries=[delivery("payment", 1, None), delivery("payment", 1, None, order="ord_2"), delivery("email", 5, 6)],
     )
     assert (found.dead_workers, found.deliveries, found.cut_short) == (4, 3, 2)
+
+
+def test_the_page_shows_the_worst_order_of_a_report() -> None:
+    run = {"seed": 1, "faults_percent": 6, "seconds": 90, "remarks": [], "versions": {}}
+    found = this_repo(faults=FAULTS)
+
+    text = page(as_data(run, [found]))
+
+    assert f"<code>{found.worst}</code>" in text
 
 
 TWICE = observation(mails=[mail(ONE, 5), mail(ONE, 21), mail(TWO)])

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from aws_cdk import Stack
+from aws_cdk import App, Stack
 from aws_cdk.assertions import Annotations, Match
 
 from stacks.constructs.queue_consumer import QueueConsumer
@@ -17,10 +17,10 @@ from tests.stacks.test_functions import allowed
 SETTINGS = settings_from(lambda _: None)
 
 
-def test_a_new_stage_is_one_line_and_all_the_rest_is_derived(tmp_path: Path) -> None:
-    app = new_app(tmp_path, "local")
+def with_surveys(outdir: Path, no_guard: str | None = None) -> tuple[App, Stack]:
+    """Return an app with one new stage, and the stage's stack."""
+    app = new_app(outdir, "local")
     data, pipeline = StatefulStack(app, "new-stateful", SETTINGS), Stack(app, "new-pipeline")
-
     QueueConsumer(
         pipeline,
         "survey",
@@ -30,7 +30,13 @@ def test_a_new_stage_is_one_line_and_all_the_rest_is_derived(tmp_path: Path) -> 
         consumes=["order.reviewed"],
         calls=RequestBudget(aws=2),
         permissions=[],
+        no_guard=no_guard,
     )
+    return app, pipeline
+
+
+def test_a_new_stage_is_one_line_and_all_the_rest_is_derived(tmp_path: Path) -> None:
+    app, _ = with_surveys(tmp_path)
 
     found = read(app, tmp_path, "local")
     queue = found.one("AWS::SQS::Queue", "Surveys/Queue")
@@ -73,19 +79,7 @@ def test_relay_and_sweep_send_an_event_to_every_stage_that_consumes_it(tmp_path:
 
 
 def test_a_step_without_a_guard_is_a_warning_of_every_synthesis(tmp_path: Path) -> None:
-    app = new_app(tmp_path, "local")
-    data, pipeline = StatefulStack(app, "new-stateful", SETTINGS), Stack(app, "new-pipeline")
-    QueueConsumer(
-        pipeline,
-        "survey",
-        "surveys",
-        settings=SETTINGS,
-        data=data,
-        consumes=["order.reviewed"],
-        calls=RequestBudget(),
-        permissions=[],
-        no_guard="the survey service cannot be asked",
-    )
+    app, pipeline = with_surveys(tmp_path, no_guard="the survey service cannot be asked")
 
     [warning] = Annotations.from_stack(pipeline).find_warning("*", Match.any_value())
     assert "The step has no guard: the survey service cannot be asked." in str(warning.entry.data)

@@ -104,7 +104,11 @@ def new(key: str, writer: int) -> dict[str, Any]:
 
 def test_one_of_many_conditional_writes_wins(dynamodb: Any) -> None:
     for n in range(ROUNDS):
-        assert race(lambda writer, n=n: dynamodb.put_item(**new(f"single-{n}", writer))) == 1  # type: ignore[misc]
+
+        def write(writer: int, key: str = f"single-{n}") -> None:
+            dynamodb.put_item(**new(key, writer))
+
+        assert race(write) == 1
 
 
 def test_one_of_many_transactions_wins_and_a_strongly_consistent_read_sees_all_of_it(dynamodb: Any) -> None:

@@ -58,6 +58,17 @@ def internal(function: Function) -> Step[ParcelWanted]:
     return step("parcel.note", event=ParcelWanted, key=lambda event: event.parcel_id, effect=Effect.NONE)(function)
 
 
+def does(end: Outcome | Exception) -> Function:
+    """Make a step's function that ends so."""
+
+    def function(_: ParcelWanted, __: Attempt) -> Outcome:
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    return function
+
+
 def wanted(parcel_id: str = "p1", **data: Any) -> ParcelWanted:
     return ParcelWanted(parcel_id=parcel_id, **data)
 

@@ -25,6 +25,7 @@ from tests.unit.idempotency.core_helpers import (
     ParcelSent,
     ParcelWanted,
     completed,
+    does,
     external,
     internal,
     put_record,
@@ -37,15 +38,6 @@ from tests.unit.idempotency.messages import deliver, sqs_record, wanted
 NAME, MAIL, CARD = "Åsa Buyer", "buyer@example.com", "4242424242424242"
 SEND = "parcel.send#p"
 DONE = Outcome("done")
-
-
-def does(end: Outcome | Exception) -> Callable[[ParcelWanted, Attempt], Outcome]:
-    def function(_: ParcelWanted, __: Attempt) -> Outcome:
-        if isinstance(end, Exception):
-            raise end
-        return end
-
-    return function
 
 
 def found(world: World, **attributes: Any) -> None:
@@ -231,7 +223,7 @@ def test_a_surprise_of_the_runners_own_is_told_with_its_place(world: World, line
 
     (line,) = [line for line in lines() if line["message"] == "the runner failed"]
     assert line["error"] == "LookupError"
-    assert "test_batch_telemetry.py" in str(line["stack"])
+    assert "core_helpers.py" in str(line["stack"])
 
 
 def test_no_log_line_or_metric_names_a_person_or_a_card_whatever_goes_wrong(

@@ -1,7 +1,5 @@
 """When time runs out, and when a failed message comes back."""
 
-from collections.abc import Callable
-
 import pytest
 
 from shared.idempotency import Attempt, NotDone, Outcome, Unknown, fingerprint, sqs_handler
@@ -11,6 +9,7 @@ from tests.harness.layer_world import World
 from tests.unit.idempotency.core_helpers import (
     ParcelWanted,
     completed,
+    does,
     external,
     internal,
     put_record,
@@ -24,13 +23,6 @@ BASE_S, CAP_S = 2, 900  # the world's back-off
 RESERVE_S = 9.25
 LEASE_S = 30 + 2  # of a worker with 30 s, and the skew
 DONE = Outcome("done")
-
-
-def raises(error: Exception) -> Callable[[ParcelWanted, Attempt], Outcome]:
-    def function(_: ParcelWanted, __: Attempt) -> Outcome:
-        raise error
-
-    return function
 
 
 def test_what_there_is_no_time_for_is_not_started_and_the_finished_replays(
@@ -70,7 +62,7 @@ def test_a_step_is_started_with_exactly_the_time_it_needs_and_not_with_less(
 def test_a_failed_message_waits_by_its_receive_count_within_bounds(world: World, receive: int) -> None:
     records = [sqs_record(f"m{n}", wanted(f"p{n}"), receive_count=receive) for n in range(8)]
 
-    deliver(world, internal(raises(NotDone("no"))), *records)
+    deliver(world, internal(does(NotDone("no"))), *records)
 
     low, high = delay_bounds(receive, BASE_S, CAP_S)
     assert len(waits(world)) == 8
@@ -80,7 +72,7 @@ def test_a_failed_message_waits_by_its_receive_count_within_bounds(world: World,
 def test_jitter_spreads_those_who_failed_together(world: World) -> None:
     records = [sqs_record(f"m{n}", wanted(f"p{n}"), receive_count=9) for n in range(8)]
 
-    deliver(world, internal(raises(NotDone("no"))), *records)
+    deliver(world, internal(does(NotDone("no"))), *records)
 
     assert len(set(waits(world).values())) > 1
 
@@ -99,7 +91,7 @@ def test_only_the_failed_are_made_to_wait(world: World) -> None:
 def test_more_than_ten_are_told_in_requests_of_ten(world: World) -> None:
     records = [sqs_record(f"m{n}", wanted(f"p{n}")) for n in range(23)]
 
-    assert len(deliver(world, internal(raises(NotDone("no"))), *records)) == 23
+    assert len(deliver(world, internal(does(NotDone("no"))), *records)) == 23
 
     assert world.wire.count("ChangeMessageVisibilityBatch") == 3
     assert len(waits(world)) == 23
@@ -151,7 +143,7 @@ def test_a_busy_duplicate_costs_one_receive_a_lease_and_does_not_reach_the_dlq_w
 def test_what_is_unknown_waits_at_least_for_the_end_of_its_own_lease(
     world: World, error: Exception, receive: int
 ) -> None:
-    deliver(world, external(raises(error)), sqs_record("m1", wanted("p"), receive_count=receive))
+    deliver(world, external(does(error)), sqs_record("m1", wanted("p"), receive_count=receive))
 
     low, _ = delay_bounds(receive, BASE_S, CAP_S)
     assert max(LEASE_S, low) <= waits(world)["m1"] <= max(LEASE_S + BASE_S, CAP_S)
@@ -242,14 +234,14 @@ FAILURES: dict[str, Fault] = {
 def test_the_verdict_stands_where_its_back_off_can_not_be_set(world: World, fault: Fault) -> None:
     world.wire.plan("ChangeMessageVisibilityBatch", fault)
 
-    assert deliver(world, external(raises(NotDone("no"))), sqs_record("m1", wanted("p"))) == ["m1"]
+    assert deliver(world, external(does(NotDone("no"))), sqs_record("m1", wanted("p"))) == ["m1"]
 
 
 def test_one_request_of_back_offs_that_fails_does_not_keep_the_next_from_being_sent(world: World) -> None:
     world.wire.plan("ChangeMessageVisibilityBatch", never_sent)
     records = [sqs_record(f"m{n}", wanted(f"p{n}")) for n in range(12)]
 
-    assert len(deliver(world, internal(raises(NotDone("no"))), *records)) == 12
+    assert len(deliver(world, internal(does(NotDone("no"))), *records)) == 12
 
     assert world.wire.count("ChangeMessageVisibilityBatch") == 2
 

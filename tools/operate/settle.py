@@ -58,10 +58,18 @@ def placed_order(deployment: Deployment, order_id: str) -> Order:
 def settle(deployment: Deployment, order_id: str, reason: str) -> Settled:
     """Mark the order, cancel its intent, read the intent back, and decline the order.
 
-    Raises Stop if the intent was paid, if it cannot be cancelled, or if a worker has the order.
+    Raises Stop if the intent was paid, if it cannot be cancelled, or if a worker has the order. An order whose intent
+    the provider does not know is not marked: after a repair of the key, the order can still be charged.
     """
-    tables = deployment.tables()
+    tables, ledger = deployment.tables(), deployment.ledger()
     variables = deployment.environment("payment")
+    image = tables.order(order_id)
+    intent_id = parse_row(image).intent_id if image else None
+    if intent_id is not None:
+        try:
+            _check_intent(ledger, intent_id, order_id)
+        except NotDone as error:
+            raise Stop(f"{error} Nothing was done.") from error
     here = runtime.current()
     store = Store(
         client=tables.client,
@@ -79,7 +87,7 @@ def settle(deployment: Deployment, order_id: str, reason: str) -> Settled:
         reserve_s=0,
         new_owner=here.new_owner,
     )
-    return settle_with(engine, tables, deployment.ledger(), order_id, reason)
+    return settle_with(engine, tables, ledger, order_id, reason)
 
 
 def settle_with(engine: Engine, tables: Tables, ledger: Ledger, order_id: str, reason: str) -> Settled:
@@ -121,18 +129,30 @@ def _placed(row: Order) -> OrderPlaced:
     return OrderPlaced(order_id=row.order_id, currency=row.currency, total=row.total, payment_method=row.payment_method)
 
 
-def _cancel(ledger: Ledger, intent_id: str, order_id: str) -> None:
-    """Cancel the intent and read it back. Raises NotDone unless it is canceled: nothing is settled then."""
+def _check_intent(ledger: Ledger, intent_id: str, order_id: str) -> None:
+    """Raise NotDone unless the provider knows the intent, and as one of this order."""
     try:
         found = ledger.intent(intent_id)
-        if found is None:
-            raise NotDone(f"The provider does not know its intent {intent_id}. See the runbook: An intent is missing.")
-        if order_of(found) != order_id:
-            raise NotDone(f"Its intent {intent_id} belongs to {order_of(found) or 'no order'} and was not cancelled.")
+    except stripe.StripeError as error:
+        raise _failed(error) from error
+    if found is None:
+        raise NotDone(f"The provider does not know its intent {intent_id}. See the runbook: An intent is missing.")
+    if order_of(found) != order_id:
+        raise NotDone(f"Its intent {intent_id} belongs to {order_of(found) or 'no order'} and was not cancelled.")
+
+
+def _cancel(ledger: Ledger, intent_id: str, order_id: str) -> None:
+    """Cancel the intent and read it back. Raises NotDone unless it is canceled: nothing is settled then."""
+    _check_intent(ledger, intent_id, order_id)
+    try:
         status = ledger.cancel(intent_id)
     except stripe.StripeError as error:
-        raise NotDone(f"The provider failed: {type(error).__name__}. Run this again.") from error
+        raise _failed(error) from error
     if status == "succeeded":
         raise NotDone(f"Its intent {intent_id} was paid. Redrive its message: the order becomes paid.")
     if status != "canceled":
         raise NotDone(f"Its intent {intent_id} is {status} and cannot be cancelled now. Run this again later.")
+
+
+def _failed(error: stripe.StripeError) -> NotDone:
+    return NotDone(f"The provider failed: {type(error).__name__}. Run this again.")

@@ -167,7 +167,8 @@ def test_an_intent_of_another_order_on_the_row_is_not_cancelled(payments: Paymen
     with pytest.raises(Stop, match="belongs to ord_2"):
         settle(deployment, "ord_1", REASON)
 
-    assert (payments.intents(), row(payments).state) == (["requires_confirmation"], "placed")
+    assert payments.intents() == ["requires_confirmation"]
+    assert (row(payments).state, row(payments).settling) == ("placed", None)
 
 
 def test_an_intent_that_the_provider_does_not_know_settles_nothing(payments: Payments, deployment: Deployment) -> None:
@@ -177,7 +178,7 @@ def test_an_intent_that_the_provider_does_not_know_settles_nothing(payments: Pay
     with pytest.raises(Stop, match="does not know its intent"):
         settle(deployment, "ord_1", REASON)
 
-    assert row(payments).state == "placed"
+    assert (row(payments).state, row(payments).settling) == ("placed", None)  # a repair may still charge the order
 
 
 def test_an_order_that_is_not_placed_is_refused_before_the_question(payments: Payments, deployment: Deployment) -> None:
